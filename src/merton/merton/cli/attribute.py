@@ -50,7 +50,7 @@ def attribute_command(
     if not where.is_file():
         where = find_run(where)
     begun = where.is_dir()
-    run = RunDirectory(where) if begun else RunDirectory.create(runs, where, name)
+    run = RunDirectory(where) if begun else RunDirectory.create(runs, where, name, in_process=True)
     known = [item.id for item in run.spec.agents]
     for id in agent or ():
         if id not in known:
@@ -59,8 +59,6 @@ def attribute_command(
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:
         with locked_folder(run.path, "merton attribute"), cells(workers, on_fault=print_err) as pool:
-            if not begun:
-                run.amend(in_process=True)
             found = _found(pool, run, dissections, agent or ())
     except KeyboardInterrupt:
         print_err(f"Interrupted. Go on with: {own_command('attribute', from_here(run.path))}")

@@ -96,12 +96,15 @@ def _run_directory(
             return RunDirectory.create(runs, file, name)
         try:
             run = RunDirectory(runs / name) if name else latest_run(runs, file)
-            run.check_experiment(file)
+            is_other = (run.path / file.name).read_bytes() != file.read_bytes()
         except InputError:
+            is_other = True
+        if is_other:
             which = f"the run {runs / name} is not" if name else f"there is no run below {runs}"
             raise InputError(
                 f"{which} of {candidate} against {baseline} on {source} with this seed: leave --resume out"
-            ) from None
+            )
+        run.check_experiment(file)
         return run
 
 

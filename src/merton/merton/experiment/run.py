@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -23,8 +24,9 @@ from merton.config import load
 from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
+from merton.experiment.run_names import run_folders
 from merton.experiment.trial import ReferenceRun, TrialReport
-from merton.files import write_file
+from merton.files import UNFINISHED, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE
@@ -50,34 +52,62 @@ class RunDirectory:
         self.id = str(_json_object(self.path / "run.json").get("id", self.path.name))
 
     @classmethod
-    def create(cls, runs: Path, experiment_file: Path, name: str | None = None) -> RunDirectory:
-        """Start a new run of an experiment below `runs`; raises InputError if the name is taken or not a plain name."""
+    def create(
+        cls, runs: Path, experiment_file: Path, name: str | None = None, in_process: bool = False
+    ) -> RunDirectory:
+        """Start a new run of an experiment below `runs`: its folder appears with both of its files, or not at all.
+
+        Args:
+            runs: made if need be.
+            experiment_file: copied into the run.
+            name: of the run; None makes one of the experiment's name and the time.
+            in_process: it is begun without ROS.
+
+        Raises:
+            InputError: the name is taken or not a plain name, or the folder cannot be written.
+        """
         spec = load(experiment_file, ExperimentSpec)
         name = name or f"{spec.name}-{datetime.now():%Y%m%d-%H%M%S}"
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
         path = runs / name
+        taken = f"the run {path} exists; continue it with --resume, or choose another name"
+        draft = runs / f".{name}.{os.getpid()}{UNFINISHED}"  # a kill leaves a folder that no list of runs has
         try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            raise InputError(f"the run {path} exists; continue it with --resume, or choose another name") from None
+            runs.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise InputError(taken)
+            draft.mkdir()
+            shutil.copyfile(experiment_file, draft / "experiment.yaml")
+            run = cls(draft)
+            run.id = name
+            run.write_json("run.json", {**run._provenance(), **({"in_process": True} if in_process else {})})
+            draft.rename(path)
         except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and path.is_dir():  # made at the same moment
+                raise InputError(taken) from None
             raise InputError(f"cannot create the run {path}: {error.strerror}") from None
-        try:
-            shutil.copyfile(experiment_file, path / "experiment.yaml")
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
-        run = cls(path)
-        run.write_json("run.json", run._provenance())
-        return run
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return cls(path)
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of that experiment file, with the same defaults and reference width."""
+        """Raise InputError unless this is a run of that experiment file, with the same defaults and reference width.
+
+        A run that was killed before it had its run.json, and so has no results, gets one now.
+        """
         if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
                 f"{self.path / 'experiment.yaml'}"
             )
+        if not _json_object(self.path / "run.json"):
+            if self.database.exists() or (self.path / "trials").exists():
+                raise InputError(
+                    f"{self.path} has results and no run.json that can be read, so it is not known with which levels and "
+                    "defaults it began: put its run.json back, or start a new run"
+                )
+            self.write_json("run.json", self._provenance())
         begun = _json_object(self.path / "run.json").get("design")
         if begun is not None and begun != self.spec.design:
             changed = ", ".join(key for key in self.spec.design if begun.get(key) != self.spec.design[key])
@@ -227,15 +257,11 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
 
 def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
     """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
-    digest = hashlib.sha256(experiment_file.read_bytes()).hexdigest() if experiment_file.is_file() else ""
-    candidates = []
-    for file in runs.glob("*/run.json"):
-        about = _json_object(file)
-        if about.get("experiment_sha256") == digest:
-            candidates.append((about.get("created", ""), file.parent))
-    if not candidates:
-        raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
-    return RunDirectory(max(candidates)[1])
+    content = experiment_file.read_bytes() if experiment_file.is_file() else b""
+    for folder in run_folders(runs):
+        if (folder / "experiment.yaml").read_bytes() == content:
+            return RunDirectory(folder)
+    raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
 
 
 def _json(content: Any) -> bytes:

@@ -44,7 +44,7 @@ class RunSummary:
 
 def run_folders(runs: Path = RUNS) -> list[Path]:
     """The runs below a folder, newest first."""
-    folders = [file.parent for file in runs.glob("*/experiment.yaml")]
+    folders = [file.parent for file in runs.glob("[!.]*/experiment.yaml")]
     return sorted(folders, key=lambda folder: (_created(folder), folder.name), reverse=True)
 
 

@@ -116,7 +116,7 @@ def seccomp_filter(machine: str | None = None) -> bytes:
     if machine not in ARCHITECTURES:
         raise InputError(f"no filter of system calls for {machine!r}; there is one for: {', '.join(ARCHITECTURES)}")
     column = list(ARCHITECTURES).index(machine)
-    refuse, unknown = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
+    refuse = _ERROR | errno.EPERM
     steps = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, ARCHITECTURES[machine]),
@@ -130,8 +130,19 @@ def seccomp_filter(machine: str | None = None) -> bytes:
         number = numbers[column]
         if number is not None:
             steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
+    steps += _by_arguments(column, refuse)
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _by_arguments(column: int, refuse: int) -> list[tuple[int, int, int, int]]:
+    """The end of the filter: calls that their arguments decide, and all others, which are allowed.
+
+    Args:
+        column: of the machine.
+        refuse: what a refused call returns.
+    """
     # its flags lie in memory, where no filter reads: libc then takes clone
-    steps += [(_EQUAL, 0, 1, CLONE3[column]), (_RETURN, 0, 0, unknown)]
+    steps = [(_EQUAL, 0, 1, CLONE3[column]), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
     steps += [
         (_EQUAL, 0, 4, CLONE[column]),
         (_LOAD, 0, 0, _ARGUMENTS),
@@ -176,4 +187,4 @@ def seccomp_filter(machine: str | None = None) -> bytes:
         (_RETURN, 0, 0, _ERROR | errno.EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return steps

@@ -1,0 +1,94 @@
+"""The first moments of a run: whatever ends them, its folder is a run that can be gone on with, or no run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from merton.errors import InputError
+from merton.experiment.run import RunDirectory, latest_run
+from merton.experiment.run_names import find_run, run_folders
+
+EXPERIMENT = """
+name: x
+seed: 1
+agents: [{id: oracle, vlm: describe, vla: oracle}]
+tasks: [test-place]
+distortions: [gaussian_blur]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "x.yaml"
+    path.write_text(EXPERIMENT)
+    return path
+
+
+@pytest.mark.parametrize("calls", range(1, 9))
+def test_a_kill_at_any_call_leaves_a_run_or_none(file: Path, tmp_path: Path, calls: int) -> None:
+    """Killed before the n-th call of the system that makes, fills or renames a file."""
+    runs = tmp_path / "runs"
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from merton.experiment.run import RunDirectory
+left = [{calls}]
+def look(event, arguments):
+    if event in ("os.mkdir", "os.rename") or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(look)
+RunDirectory.create(Path({str(runs)!r}), Path({str(file)!r}), "mine")
+"""
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == -signal.SIGKILL or calls > 6  # two folders, two files, two renamings
+    if (runs / "mine").exists():
+        latest_run(runs, file).check_experiment(file)
+    else:
+        assert run_folders(runs) == []
+        with pytest.raises(InputError, match="there is no run of .*x.yaml"):
+            latest_run(runs, file)
+        RunDirectory.create(runs, file, "mine").check_experiment(file)
+    assert [folder.name for folder in run_folders(runs)] == ["mine"]
+
+
+def test_a_run_without_its_description_and_results_gets_one(file: Path, tmp_path: Path) -> None:
+    """As a kill by an earlier Merton left it."""
+    run = RunDirectory.create(tmp_path / "runs", file, "mine")
+    before = json.loads((run.path / "run.json").read_text())
+    (run.path / "run.json").unlink()
+    resumed = latest_run(tmp_path / "runs", file)
+    assert resumed.path == run.path
+    resumed.check_experiment(file)
+    after = json.loads((run.path / "run.json").read_text())
+    assert {**after, "created": ""} == {**before, "created": ""}
+
+
+def test_a_run_without_its_description_but_with_results_is_refused_for_that(file: Path, tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "runs", file, "mine")
+    run.database.touch()
+    (run.path / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"has results and no run\.json that can be read"):
+        RunDirectory(run.path).check_experiment(file)
+
+
+def test_a_name_that_is_taken_is_refused_also_at_the_last_moment(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs"
+    RunDirectory.create(runs, file, "mine")
+    with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
+        RunDirectory.create(runs, file, "mine")
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
+        RunDirectory.create(runs, file, "mine")
+    assert [path.name for path in runs.iterdir()] == ["mine"]
+    assert find_run("mine", runs) == runs / "mine"
