@@ -104,8 +104,8 @@ class RunDirectory:
         if not _json_object(self.path / "run.json"):
             if self.database.exists() or (self.path / "trials").exists():
                 raise InputError(
-                    f"{self.path} has results and no run.json that can be read, so it is not known with which levels and "
-                    "defaults it began: put its run.json back, or start a new run"
+                    f"{self.path} has results and no run.json that can be read, so it is not known with which levels "
+                    "and defaults it began: put its run.json back, or start a new run"
                 )
             self.write_json("run.json", self._provenance())
         begun = _json_object(self.path / "run.json").get("design")
