@@ -24,6 +24,7 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.files import made_once
 from merton.results import migrations
 from merton.results.damage import ADVICE, damage
+from merton.results.rows import impossible_row
 from merton.results.schema import METADATA, SCHEMA_VERSION
 
 RUN_FILE = "results.sqlite"
@@ -76,6 +77,7 @@ class Database:
         try:
             self._check_pages()
             self._check_version()
+            self._check_rows()
         except BaseException:
             self.close()
             raise
@@ -174,6 +176,13 @@ class Database:
         if self.dialect == "sqlite":
             with self.reading() as connection:
                 if found := damage(connection):
+                    raise self._damaged(found)
+
+    def _check_rows(self) -> None:
+        """Refuse a file with a row that no Merton writes: readers take every value for what its column says."""
+        if self.dialect == "sqlite":
+            with self.reading() as connection:
+                if found := impossible_row(connection):
                     raise self._damaged(found)
 
     def _damaged(self, found: str) -> InfrastructureError:

@@ -293,3 +293,11 @@ PEOPLE_UNDOS = sa.Table(
     sqlite_with_rowid=False,
     comment="Answers that their raters took back.",
 )
+
+DOCUMENTS = {
+    (SUBMISSIONS.name, "manifest"),
+    (SNAPSHOTS.name, "content"),
+    (PEOPLE_PROJECTS.name, "definition"),
+    (PEOPLE_ANSWERS.name, "answer"),
+}
+"""Columns whose text is a whole document: table, column."""
