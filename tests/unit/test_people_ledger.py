@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +14,7 @@ from postgres import new_database
 
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.people.ledger import Answer, Ledger, Slot
-from patience import stretched
+from patience import stretched, until
 
 SLOTS = tuple(Slot("R01", number, f"item {number}", "design", "2026-01-01T00:00:00.000+00:00") for number in (1, 2, 3))
 ANSWER = Answer("a1", "R01", 1, "item 1", "design", {"quality": 4}, 2.5, "2026-01-01T00:00:01.000+00:00")
@@ -177,3 +179,57 @@ def test_a_closed_ledger_takes_nothing(ledger: Ledger) -> None:
     ledger.close()
     with pytest.raises(InfrastructureError, match="is closed"):
         ledger.save(ANSWER)
+
+
+def test_a_project_of_a_record_is_served_by_one_at_a_time(where: str) -> None:
+    """Two desks would hand the same slots out; statistics and other projects of the record are free."""
+    with Ledger(where, "study", "{}", alone=True) as serving:
+        serving.register("Ada")
+        with pytest.raises(InputError, match="another merton people serve has 'study' in the record"):
+            Ledger(where, "study", "{}", alone=True)
+        with Ledger(where, "study") as reading, Ledger(where, "other", "{}", alone=True):
+            assert len(reading.raters()) == 1
+    with Ledger(where, "study", "{}", alone=True):
+        pass
+
+
+def test_a_killed_server_leaves_the_project_free(where: str) -> None:
+    code = (
+        "import sys\nfrom merton.people.ledger import Ledger\n"
+        f"ledger = Ledger({where!r}, 'study', '{{}}', alone=True)\nprint('open', flush=True)\nsys.stdin.read()"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"open\n"
+    with pytest.raises(InputError, match="end it first"):
+        Ledger(where, "study", "{}", alone=True)
+    server.kill()
+    server.communicate()
+
+    def opens() -> bool:
+        try:
+            Ledger(where, "study", "{}", alone=True).close()
+        except InputError:
+            return False
+        return True
+
+    assert until(opens)  # a server of databases takes a moment to see that a client is gone
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_whose_file_is_gone(tmp_path: Path, ending: str, replaced: bool) -> None:
+    path = tmp_path / "people.sqlite"
+    with Ledger(path, "study", "{}") as ledger:
+        ledger.register("Ada")
+        ledger.hand_out(SLOTS)
+        file = Path(f"{path}{ending}")
+        content = file.read_bytes()
+        file.rename(tmp_path / "away")
+        if replaced:
+            file.write_bytes(content)
+        for change in (lambda: ledger.save(ANSWER), lambda: ledger.register("Ben")):
+            with pytest.raises(InfrastructureError, match="was removed or replaced while it was in use"):
+                change()
+        (tmp_path / "away").rename(file)
+        assert ledger.save(ANSWER) is True, "nothing had been written"

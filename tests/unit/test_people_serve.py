@@ -149,8 +149,8 @@ def test_people_register_with_the_token_for_it_until_all_places_are_taken(study:
     assert "all 3 places" in made[4].json()["detail"]
     ada = client(study, tokens, made[0].json()["token"])
     assert ada.get("/api/work").json()["progress"]["done"] == 0
-    again = open_study(study.folder / "project.yaml")
-    again.close()
+    study.close()
+    open_study(study.folder / "project.yaml").close()
 
 
 def test_a_study_of_named_people_takes_these_alone(folder: Path, tmp_path: Path) -> None:
@@ -343,3 +343,25 @@ def test_no_script_of_the_pages_writes_markup() -> None:
             script.read_text(encoding="utf-8"),
         )
         assert found == (["parseFromString"] if script.name == "operator.js" else []), script.name
+
+
+def test_an_answer_to_a_record_that_was_removed_is_not_acknowledged(study: Study) -> None:
+    asking = registered(study, "Ada")
+    asking.get("/api/work")
+    Path(str(study.folder / study.project.record)).unlink()
+    for _ in range(2):
+        refused = asking.post("/api/answers", json=sent(1))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert refused.json() == {"detail": "this could not be saved; it will be sent again"}
+
+
+@pytest.mark.parametrize("deep", [31, 600, 20_000])
+@pytest.mark.parametrize("path", ["/api/answers", "/api/undo", "/api/register"])
+def test_a_deeply_nested_body_is_refused_in_one_sentence(study: Study, path: str, deep: int) -> None:
+    asking = registered(study, "Ada")
+    answer = '{"a": ' * deep + "{}" + "}" * deep
+    body = f'{{"id": "{"a" * 32}", "number": 1, "seconds": 1, "name": 1, "answer": {answer}}}'
+    refused = asking.post(path, content=body[:65000] if deep == 20_000 else body)
+    assert refused.status_code == 422
+    if deep > 31:
+        assert refused.json() == {"detail": "this takes a JSON object of at most 65536 bytes, nested at most 32 deep"}

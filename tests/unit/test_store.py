@@ -241,6 +241,17 @@ def test_a_value_that_no_trial_has_is_named(tmp_path: Path) -> None:
         store.records("study")
 
 
+def test_a_trial_whose_file_was_removed_is_not_acknowledged(tmp_path: Path) -> None:
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        store.record(trial(1))
+        (tmp_path / "r.sqlite").unlink()
+        with pytest.raises(InfrastructureError, match=r"r\.sqlite was removed or replaced while it was in use"):
+            store.record(trial(2))
+        ResultStore(tmp_path / "r.sqlite").close()  # another file of this name is another record
+        with pytest.raises(InfrastructureError, match=r"r\.sqlite was removed or replaced while it was in use"):
+            store.record(trial(3))
+
+
 def test_the_file_is_set_up_to_be_durable(tmp_path: Path) -> None:
     with ResultStore(tmp_path / "r.sqlite") as store, store.database.transaction() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -179,6 +179,52 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InfrastructureError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from None
+
+
+def identity(file: Path) -> tuple[int, int] | None:
+    """Device and inode of a file: another one of the same name has others. None if it is not there."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def locked_file(file: Path, until: ExitStack) -> bool:
+    """Make an empty file and lock it; both end with `until`, and the lock with the process.
+
+    A file system without locks keeps no other process out.
+
+    Returns:
+        False if another has it.
+
+    Raises:
+        InfrastructureError: the file cannot be made.
+    """
+    while True:
+        try:
+            opened = os.open(file, os.O_RDONLY | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InfrastructureError(f"cannot make {file}: {error.strerror}") from None
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(opened)
+            return False
+        except OSError:  # locks nothing
+            pass
+        found = os.fstat(opened)
+        if identity(file) == (found.st_dev, found.st_ino):
+            break
+        os.close(opened)  # its owner removed it between the two calls
+
+    def end() -> None:
+        with suppress(OSError):
+            file.unlink()
+        os.close(opened)
+
+    until.callback(end)
+    return True
 
 
 @contextmanager

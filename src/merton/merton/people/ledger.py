@@ -99,19 +99,23 @@ class Ledger:
         project: name of the project.
         definition: canonical JSON of it, without names of raters. If the record has another one and no answers, it is
             replaced, and the slots that followed from it are removed. None: as the record has it.
+        alone: no other may open this project so, in whatever process: `merton.people.desk.Desk` keeps in mind what it
+            has handed out.
 
     Raises:
         InputError: the record has answers of a project of this name with another definition; or it has no such
-            project, and no definition was given.
+            project, and no definition was given; or another has opened it to be `alone`.
         InfrastructureError: the record cannot be opened.
     """
 
-    def __init__(self, where: Path | str, project: str, definition: str | None = None) -> None:
+    def __init__(self, where: Path | str, project: str, definition: str | None = None, alone: bool = False) -> None:
         self.project = project
         if definition is None:
             Database(where, read_only=True).close()  # a wrong place stays as it is
         self._database = Database(where)
         try:
+            if alone:
+                self._database.claim("merton people serve", project)
             with self._database.transaction() as connection:
                 queries.begin(connection, project, definition, self._database.where)
             # Readers have a connection of their own: in SQLite one connection is for one thread at a time.

@@ -62,8 +62,8 @@ def open_study(
         now: the clock of the desk (UTC); that of the machine if None.
 
     Raises:
-        InputError: the project is wrong, its items cannot be read or some of them are gone, or the record has answers
-            to another definition.
+        InputError: the project is wrong, its items cannot be read or some of them are gone, the record has answers
+            to another definition, or another server has this study of the record open.
         InfrastructureError: the record cannot be opened.
     """
     from merton.people.project import read_project
@@ -73,7 +73,7 @@ def open_study(
     loaded = read_project(path)
     protocol = protocol_named(loaded.project.protocol)
     items = items_of(loaded, on_progress)
-    ledger = Ledger(loaded.record, loaded.project.name, loaded.definition)
+    ledger = Ledger(loaded.record, loaded.project.name, loaded.definition, alone=True)
     try:
         check_still_there(loaded, items, (slot.item for slot in ledger.slots()))
         desk = Desk(loaded.project, items, protocol, ledger, now)

@@ -6,10 +6,11 @@ one that ends with an error leaves nothing behind.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
 from merton.errors import InfrastructureError, InputError, require
-from merton.files import made_once
+from merton.files import identity, locked_file, made_once
 from merton.results import migrations
 from merton.results.damage import ADVICE, damage
 from merton.results.rows import impossible_row
@@ -63,6 +64,8 @@ class Database:
         self.read_only = read_only
         # SQLite has one connection for all threads; PostgreSQL has one for each.
         self._lock: AbstractContextManager[Any] = nullcontext()
+        self._claims = ExitStack()
+        self._files: dict[Path, tuple[int, int]] = {}  # of an open SQLite record: device and inode
         self._reading = threading.local()  # .connection: of the reading transaction that this thread is in
         if isinstance(where, str) and "://" in where:
             self.dialect = "postgresql"
@@ -78,6 +81,8 @@ class Database:
             self._check_pages()
             self._check_version()
             self._check_rows()
+            if self.dialect == "sqlite" and not read_only:
+                self._files = {file: found for file in with_log(self.where) if (found := identity(file))}
         except BaseException:
             self.close()
             raise
@@ -90,8 +95,8 @@ class Database:
 
         Raises:
             InputError: a row breaks a rule of the tables; nothing of the transaction was written.
-            InfrastructureError: the database refuses; nothing of the transaction was written, except perhaps if the
-                connection to a server breaks during the commit.
+            InfrastructureError: the database refuses, or its file is not there any more; nothing of the transaction was
+                written, except perhaps if the connection to a server breaks during the commit.
         """
         return self._began(write=True)
 
@@ -115,6 +120,8 @@ class Database:
     def _began(self, write: bool) -> Iterator[sa.Connection]:
         try:
             with self._lock, self._engine.connect() as connection:
+                if write:
+                    self._check_still_there()
                 if self.dialect == "sqlite":
                     connection.exec_driver_sql("BEGIN IMMEDIATE" if write and not self.read_only else "BEGIN")
                 elif write:
@@ -123,8 +130,51 @@ class Database:
                     connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 yield connection
                 connection.commit()
+                if write:
+                    self._check_still_there()
         except (DBAPIError, sqlite3.Error, sa.exc.TimeoutError, sa.exc.PendingRollbackError) as error:
             raise self._explained(error) from error
+
+    def _check_still_there(self) -> None:
+        """A file without a name takes writes, and is lost when it is closed: such a write is not acknowledged."""
+        for file, known in self._files.items():
+            if identity(file) != known:
+                raise InfrastructureError(
+                    f"{file} was removed or replaced while it was in use, so nothing is stored: put it back, or start "
+                    "this program again"
+                )
+
+    def claim(self, work: str, name: str) -> None:
+        """Take the record, until it is closed, for a kind of work that one program at a time may do.
+
+        Args:
+            work: for the message, such as "merton people serve".
+            name: of what is worked on, a plain file name; other names in the same record are free.
+
+        Raises:
+            InputError: another program has it.
+            InfrastructureError: the lock cannot be made.
+        """
+        what = f"{work} of {name}"
+        if self.dialect == "sqlite":
+            taken = locked_file(Path(f"{self.where}.{name}.lock"), self._claims)
+        else:
+            taken = self._claim_on_server(what)
+        if not taken:
+            raise InputError(f"another {work} has {name!r} in the record {self.where} open: end it first")
+
+    def _claim_on_server(self, what: str) -> bool:
+        """Hold an advisory lock of PostgreSQL with a connection of its own; False if another session has it."""
+        key = int.from_bytes(hashlib.sha256(what.encode()).digest()[:8], "big", signed=True)
+        try:
+            connection = self._claims.enter_context(self._engine.connect())
+            taken = connection.execute(sa.select(sa.func.pg_try_advisory_lock(key))).scalar_one()
+            connection.commit()  # the lock is the session's; no transaction stays open
+        except DBAPIError as error:
+            raise self._explained(error) from error
+        if taken:
+            self._claims.callback(lambda: connection.invalidate())  # a pooled session would keep the lock
+        return bool(taken)
 
     def _explained(self, error: Exception) -> Exception:
         cause = str(error.orig if isinstance(error, DBAPIError) else error).strip().split("\n")[0]
@@ -161,6 +211,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connections; the database cannot be used afterwards."""
+        self._claims.close()
         self._engine.dispose()
 
     def __enter__(self) -> Database:
@@ -216,6 +267,11 @@ def file_of(where: Path | str) -> Path:
     """The SQLite file behind a path: itself, or the record of the run whose directory it is."""
     path = Path(where)
     return path / RUN_FILE if path.is_dir() else path
+
+
+def with_log(where: str) -> tuple[Path, Path]:
+    """An SQLite file and its log of writes, which belongs to it."""
+    return Path(where), Path(f"{where}-wal")
 
 
 def _engine_of(connect: Any) -> sa.Engine:

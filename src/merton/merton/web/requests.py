@@ -8,6 +8,9 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
+DEEPEST = 32
+"""Of objects and lists within one another. Ours: no request of these servers needs five."""
+
 
 def bearer(request: Request) -> str:
     """The token in the header Authorization; empty if there is none."""
@@ -16,7 +19,7 @@ def bearer(request: Request) -> str:
 
 
 async def json_object(request: Request, longest: int, limit_s: float) -> dict[str, Any] | None:
-    """A JSON object from the body; None if it is not one, too long, or does not arrive.
+    """A JSON object from the body; None if it is not one, too long, deeper than `DEEPEST`, or does not arrive.
 
     Args:
         request: whose body has not been read.
@@ -37,4 +40,13 @@ async def json_object(request: Request, longest: int, limit_s: float) -> dict[st
         document = json.loads(await asyncio.wait_for(read(), limit_s))
     except (ValueError, RecursionError, ClientDisconnect, asyncio.TimeoutError, TimeoutError):
         return None
-    return document if isinstance(document, dict) else None
+    return document if isinstance(document, dict) and depth(document) <= DEEPEST else None
+
+
+def depth(document: Any) -> int:
+    """How many objects and lists lie within one another at the deepest place of a JSON value; 0 for a plain one."""
+    found, level = 0, [document]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        found += 1
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return found

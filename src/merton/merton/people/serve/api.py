@@ -23,7 +23,7 @@ from merton.people.item import Item
 from merton.people.ledger import Answer, Rater, Slot
 from merton.people.serve.people import People, RegistrationError
 from merton.people.study import Study
-from merton.web.requests import bearer, json_object
+from merton.web.requests import DEEPEST, bearer, json_object
 
 LONGEST_BODY = 64 * 1024
 """Of a request [bytes]."""
@@ -172,7 +172,9 @@ class Api:
     async def _body(self, request: Request) -> dict[str, Any]:
         body = await json_object(request, LONGEST_BODY, BODY_LIMIT_S)
         if body is None:
-            raise HTTPException(422, f"this takes a JSON object of at most {LONGEST_BODY} bytes")
+            raise HTTPException(
+                422, f"this takes a JSON object of at most {LONGEST_BODY} bytes, nested at most {DEEPEST} deep"
+            )
         return body
 
     async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
