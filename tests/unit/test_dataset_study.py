@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy import stats
 
 from merton.errors import InputError
 from merton.study import dataset, dataset_page, distributions, sensitivity
-from merton.study.claims import FAILS, HOLDS, UNRESOLVED, claims
+from merton.study.claims import FAILS, HOLDS, UNRESOLVED, _of_tags, claims
 from merton.study.dataset import Case, dataset_study
 from merton.study.opinion import opinions
 from merton.study.resampling import interval, resamples
@@ -172,6 +173,34 @@ def test_claims_hold_fail_or_stay_open(study: dataset.DatasetStudy) -> None:
     assert verdicts["decision: real images score higher than simulated ones"] == UNRESOLVED
     assert verdicts["decision: position, rotation and state are nearly independent (SRCC below .3)"] == FAILS
     assert not [words for words in verdicts if "darken" in words]  # no such images
+
+
+@pytest.mark.parametrize(
+    ("tags", "measured"),
+    [
+        (["first_person"] * 4 + ["third_person"] * 2, "third person higher by +0.50 no interval"),
+        (["third_person"] * 6, "one perspective only: third person"),
+        ([""] * 6, "no image has a perspective"),
+    ],
+)
+def test_a_missing_interval_is_not_a_missing_tag(tags: list[str], measured: str) -> None:
+    """4 first-person and 2 third-person images of one scene: there is a difference, and nothing to resample."""
+    found = SimpleNamespace(
+        domain=np.full(6, "real"),
+        perspective=np.array(tags),
+        scene=np.full(6, "s"),
+        value=lambda stage: np.array([3.0, 3.0, 3.0, 3.0, 3.5, 3.5]),
+    )
+    told = {claim.words: claim for claim in _of_tags(found, "decision")}  # type: ignore[arg-type]
+    claim = told["decision: first-person images score far below third-person ones"]
+    assert (claim.measured, claim.verdict) == (measured, UNRESOLVED)
+
+
+def test_a_single_score_has_no_deviation() -> None:
+    one, two = distributions.spread(np.array([3.0])), distributions.spread(np.array([3.0, 4.0]))
+    assert one is not None
+    assert two is not None
+    assert (one.deviation, two.deviation) == (None, pytest.approx(0.5**0.5))
 
 
 def test_one_scene_resolves_nothing() -> None:

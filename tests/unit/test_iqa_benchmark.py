@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,19 @@ from merton.perception.quality.learned.prepared import Item, Preparation
 from merton.perception.quality.pairs import ImagePair
 from merton.study import iqa_floors
 from merton.study.coefficients import srcc
-from merton.study.iqa_page import headline, split_rows
-from merton.study.iqa_table import ALL_SPLITS, GROUPS, OVERALL, Benchmark, Cell, Row, columns, difference, marks
+from merton.study.iqa_page import headline, split_rows, splits_section
+from merton.study.iqa_table import (
+    ALL_SPLITS,
+    GROUPS,
+    OVERALL,
+    Benchmark,
+    Cell,
+    Row,
+    columns,
+    difference,
+    marks,
+    summarised,
+)
 from merton.study.opinion import SubjectSums, write_subjects
 
 SUBJECTS = ("glance", "hesitant", "stubborn")
@@ -148,6 +160,13 @@ def found(judged: Judged, values: MetricValues, memory: None, out: Path) -> Benc
 def parts(folder: Path) -> dict[Path, bytes]:
     """All parts of the reference split."""
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("reference/*/*.json")}
+
+
+def judged_of(judged: Judged, scenes: int, types: int) -> Judged:
+    """The same images under so many names of scenes and types."""
+    number = np.arange(len(judged.pairs))
+    scene, kind = (np.array([f"x{one % many}" for one in number]) for many in (scenes, types))
+    return replace(judged, opinions=replace(judged.opinions, scene=scene, distortion=kind))
 
 
 def row(found: Benchmark, split: str, metric: str) -> Row:
@@ -285,6 +304,43 @@ def test_a_metric_is_trained_over_its_splits_and_benchmarks_share_what_they_prep
     assert [row.split for row in found.rows if row.metric == "memory"] == ["reference"]
     groups = [item.row.group for item in split_rows(found)]
     assert groups == sorted(groups, key=list(GROUPS).index), "a group is shown in two parts"
+
+
+@pytest.mark.parametrize("kind", ["pair", "reference", "type"])
+def test_no_two_repeats_have_the_same_test_part(judged: Judged, kind: str) -> None:
+    few = judged_of(judged, scenes=2, types=4)
+    parts = [tuple(fold.test.tolist()) for fold in folds.folds(few, kind, 10)]
+    assert len(set(parts)) == len(parts)
+    assert len(parts) == {"pair": 10, "reference": 2, "type": 4}[kind]  # a scene of 2, a type of 4
+
+
+def test_too_few_parts_are_said_and_one_repeat_has_no_deviation(judged: Judged, tmp_path: Path) -> None:
+    few = judged_of(judged, scenes=2, types=4)
+    found = benchmark(few, None, (), tmp_path, ["reference"], repeats=5, workers=1)
+    assert "Over reference only 2 different test parts can be drawn, so it has 2 repeats." in found.remarks
+    for row in found.rows:
+        assert {cell.repeats for cell in row.cells[OVERALL].values()} <= {0, 1, 2}
+    once = benchmark(few, None, (), tmp_path / "once", ["reference"], repeats=1, workers=1)
+    assert "±" not in "".join(str(splits_section(once)).split("</thead>")[1:])
+    assert not [item for item in split_rows(once) if item.gain]
+
+
+def test_differences_are_of_the_same_repeats_though_one_failed() -> None:
+    """0.1 more in each repeat that both have; without a place for the failed one, neighbours would be compared."""
+    numbers = {"n": 4.0, "low": None, "high": None, "krcc": None, "plcc": None, "plcc_logistic": None}
+    whole = [{OVERALL: {"srcc": value, **numbers}} for value in (0.2, 0.9, 0.4)]
+    other = [{}, *({OVERALL: {"srcc": value, **numbers}} for value in (1.0, 0.52))]
+    one, two = (summarised("m", "floor", "pair", each).cells[OVERALL]["srcc"] for each in (whole, other))
+    assert (one.repeats, two.repeats) == (3, 2)
+    found = difference(two, one)
+    assert found is not None
+    assert found[0] == pytest.approx(0.11)
+
+
+def test_equal_differences_have_no_interval() -> None:
+    nan = float("nan")
+    one, two = (Cell(nan, 0.0, nan, nan, 9.0, 2, (value, value)) for value in (0.25, 0.67))
+    assert difference(one, two) is None
 
 
 def test_marks_are_the_papers() -> None:

@@ -7,7 +7,8 @@ and the tables have the same bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -132,6 +133,7 @@ def benchmark(
             ) from None
         except OSError as error:
             raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
+        fewer = _fewer(every, repeats)
         rows = work.rows([*(values.values if values else ()), *metrics])
     about = {
         "label": judged.stage,
@@ -145,7 +147,9 @@ def benchmark(
         "metrics": dict(values.about["metrics"]) if values else {},
         "versions": {"merton": merton.__version__, "numpy": np.__version__, "scipy": scipy.__version__},
     }
-    return Benchmark(judged.stage, table, rows, about, _remarks(judged, table, values, splits), tuple(failures))
+    return Benchmark(
+        judged.stage, table, rows, about, (*_remarks(judged, table, values, splits), *fewer), tuple(failures)
+    )
 
 
 def _zero_shot(judged: Judged, values: MetricValues | None, fold: Fold) -> list[Prediction]:
@@ -169,6 +173,14 @@ def _remarks(
         if missing := int(np.isnan(column).sum()):
             found.append(f"{name} has no value for {missing} images, which are left out of its row.")
     return tuple(found)
+
+
+def _fewer(every: Sequence[Fold], repeats: int) -> Iterator[str]:
+    """A sentence for each split that has fewer different test parts than repeats were asked for."""
+    for name, count in Counter(fold.split for fold in every).items():
+        if count < repeats and name != folding.SUBJECT:
+            repeated = "1 repeat" if count == 1 else f"{count} repeats"
+            yield f"Over {name} only {count} different test part{'s' * (count > 1)} can be drawn, so it has {repeated}."
 
 
 class _Work:
@@ -233,9 +245,8 @@ class _Work:
         for split in ALL_SPLITS:
             for name in sorted(names, key=lambda name: list(GROUPS).index(_group(name))):
                 repeats = [self._read(*place) for place in self._keys if place[:2] == (split, name)]
-                known = [repeat for repeat in repeats if repeat is not None]
-                if known:
-                    found.append(summarised(name, _group(name), split, known))
+                if any(repeat is not None for repeat in repeats):  # of a failed one nothing is known
+                    found.append(summarised(name, _group(name), split, [repeat or {} for repeat in repeats]))
         return tuple(found)
 
     def _note(self, fold: Fold, row: str, key: str) -> Path:

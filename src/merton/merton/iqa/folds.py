@@ -5,6 +5,7 @@ This module is what a worker process runs; `merton.iqa.benchmark` plans the task
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -26,7 +27,7 @@ from merton.perception.quality.pairs import ImagePair
 from merton.results.text import one_line
 from merton.study import iqa_floors
 from merton.study.iqa_table import SUBJECT, Column, evaluate
-from merton.study.splits import split
+from merton.study.splits import divisions, split
 
 Floats = NDArray[np.float64]
 
@@ -65,10 +66,21 @@ class Fold:
 def folds(judged: Judged, name: str, repeats: int) -> list[Fold]:
     """The folds of a split; of leaving one subject out as many as there are subjects, none where none is known.
 
-    Raises InputError if the images cannot be divided so.
+    Their test parts differ, since a part that is drawn twice tells nothing twice; so there are fewer than `repeats`
+    where fewer parts exist. Raises InputError if the images cannot be divided so.
     """
-    count = len(judged.subjects) if name == SUBJECT else repeats
-    return [_fold(judged, name, repeat) for repeat in range(count if name != SUBJECT or count > 1 else 0)]
+    if name == SUBJECT:
+        count = len(judged.subjects)
+        return [_fold(judged, name, repeat) for repeat in range(count if count > 1 else 0)]
+    wanted, found, drawn = min(repeats, divisions(name, judged.columns)), [], set()
+    for repeat in itertools.count():
+        if len(found) == wanted:
+            return found
+        fold = _fold(judged, name, repeat)
+        if (part := fold.test.tobytes()) not in drawn:
+            drawn.add(part)
+            found.append(fold)
+    raise AssertionError
 
 
 def _fold(judged: Judged, name: str, repeat: int) -> Fold:

@@ -166,7 +166,10 @@ def _of_tags(opinions: Opinions, stage: str) -> Iterator[Claim]:
         column = getattr(opinions, name)
         mine = np.isin(column, (high, low)) & ~np.isnan(opinions.value(stage))
         mean, found = _difference(opinions, stage, mine, column, high, low)
-        measured = f"{_words(high)} higher by {signed(mean)} {shown_interval(found)}" if found else f"one {name} only"
+        there = [tag for tag in (high, low) if (column[mine] == tag).any()]
+        measured = f"{_words(high)} higher by {signed(mean)} {shown_interval(found)}"
+        if len(there) < 2:
+            measured = f"one {name} only: {_words(there[0])}" if there else f"no image has a {name}"
         yield Claim(f"{stage}: {words}", measured, _verdict(found, lambda i: i[0] > 0, lambda i: i[1] < 0))
 
 

@@ -31,6 +31,7 @@ class Spread:
     """The distribution of n scores.
 
     Attributes:
+        deviation: standard deviation; None of a single score.
         quartiles: lower quartile, median, upper quartile.
         ends: the outermost scores within 1.5 interquartile ranges of the box (Tukey's whiskers).
         histogram: (`BINS`,) share of scores between `EDGES`; of z-scores all 0.
@@ -38,7 +39,7 @@ class Spread:
 
     n: int
     mean: float
-    deviation: float
+    deviation: float | None
     quartiles: tuple[float, float, float]
     ends: tuple[float, float]
     histogram: tuple[float, ...]
@@ -118,7 +119,7 @@ def spread(scores: Floats) -> Spread | None:
     reach = 1.5 * (high - low)
     inside = scores[(scores >= low - reach) & (scores <= high + reach)]
     counts = np.histogram(scores, EDGES)[0]
-    deviation = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+    deviation = float(scores.std(ddof=1)) if len(scores) > 1 else None
     ends = float(inside[0]), float(inside[-1])
     return Spread(len(scores), float(scores.mean()), deviation, (low, middle, high), ends, tuple(counts / len(scores)))
 

@@ -180,7 +180,8 @@ def _hint(cell: Cell) -> str:
     """All of a cell in words, for hovering."""
     if not cell.repeats:
         return "undefined: values or opinions do not vary"
-    text = f"{number(cell.mean, 4)}, sd {number(cell.sd, 4)} of {cell.repeats} repeats, {cell.n:.0f} images each"
+    scatter = f"sd {number(cell.sd, 4)} of {cell.repeats} repeats" if cell.repeats > 1 else "one repeat"
+    text = f"{number(cell.mean, 4)}, {scatter}, {cell.n:.0f} images each"
     return text if math.isnan(cell.low) else f"{text}; 95 % {number(cell.low)} to {number(cell.high)}"
 
 

@@ -219,7 +219,7 @@ def evaluate(
 
 
 def summarised(metric: str, group: str, split: str, repeats: Iterable[Mapping[str, Mapping[str, float | None]]]) -> Row:
-    """The row of a metric from what `evaluate` gave in every repeat."""
+    """The row of a metric from what `evaluate` gave in every repeat: nothing where there was no prediction."""
     found = list(repeats)
     names = dict.fromkeys(name for repeat in found for name in repeat)
     return Row(
@@ -227,32 +227,32 @@ def summarised(metric: str, group: str, split: str, repeats: Iterable[Mapping[st
         group,
         split,
         {
-            name: {
-                indicator: _cell([repeat[name] for repeat in found if name in repeat], indicator)
-                for indicator in INDICATORS
-            }
+            name: {indicator: _cell([repeat.get(name, {}) for repeat in found], indicator) for indicator in INDICATORS}
             for name in names
         },
     )
 
 
 def _cell(repeats: Sequence[Mapping[str, float | None]], indicator: str) -> Cell:
-    every = tuple(math.nan if repeat[indicator] is None else float(repeat[indicator] or 0.0) for repeat in repeats)
-    values = _known(every)
+    values = _known(every := tuple(_or_nan(repeat.get(indicator)) for repeat in repeats))
     if not len(values):
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 0, every)
     low, high = math.nan, math.nan
     if indicator == "srcc":
-        ends = [_known(repeat[end] for repeat in repeats) for end in ("low", "high")]
+        ends = [_known(_or_nan(repeat.get(end)) for repeat in repeats) for end in ("low", "high")]
         low, high = (float(np.tanh(np.arctanh(end).mean())) if len(end) else math.nan for end in ends)
     sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-    n = float(np.mean([repeat["n"] for repeat in repeats]))
+    n = float(_known(_or_nan(repeat.get("n")) for repeat in repeats).mean())
     return Cell(float(values.mean()), sd, low, high, n, len(values), every)
 
 
-def _known(values: Iterable[float | None]) -> Floats:
-    found = np.array([math.nan if value is None else value for value in values], np.float64)
+def _known(values: Iterable[float]) -> Floats:
+    found = np.array(list(values), np.float64)
     return found[~np.isnan(found)]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def baseline(rows: Sequence[Row], column: str, indicator: str) -> float:
@@ -289,11 +289,11 @@ def difference(one: Cell, other: Cell) -> tuple[float, Interval] | None:
 
     Student's t with the variance of Nadeau and Bengio (2003), (1/J + 1/4) times that over J repeats: repeats share
     three quarters of their training images and many of their test images, and the plain variance would be far too
-    small. None for fewer than two repeats.
+    small. None for fewer than two repeats, and where all have the same difference: nothing is known of its scatter.
     """
     pairs = np.array(list(zip(one.values, other.values, strict=False)), np.float64).reshape(-1, 2)
     gaps = (pairs[:, 0] - pairs[:, 1])[~np.isnan(pairs).any(axis=1)]
-    if len(gaps) < 2:
+    if len(gaps) < 2 or bool((gaps == gaps[0]).all()):
         return None
     share = TEST_SHARE / (1.0 - TEST_SHARE)
     half = float(student(len(gaps) - 1)) * math.sqrt((1.0 / len(gaps) + share) * float(gaps.var(ddof=1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,13 +51,24 @@ def split(
     """
     unit = units(kind, columns)
     names, which = np.unique(unit, return_inverse=True)
-    if len(names) < 2:
-        raise InputError(f"the split over {kind} needs at least two different ones, got {len(names)}")
-    count = min(max(round(share * len(names)), 1), len(names) - 1)
+    count = _tested(kind, len(names), share)
     tested = np.zeros(len(names), np.bool_)
     tested[generator("split", kind, seed).permutation(len(names))[:count]] = True
     test = tested[which]
     return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def divisions(kind: str, columns: Mapping[str, ArrayLike], share: float = TEST_SHARE) -> int:
+    """How many different parts `split` can draw; arguments and errors are its own."""
+    count = len(np.unique(units(kind, columns)))
+    return math.comb(count, _tested(kind, count, share))
+
+
+def _tested(kind: str, count: int, share: float) -> int:
+    """How many of so many units are in the test part."""
+    if count < 2:
+        raise InputError(f"the split over {kind} needs at least two different ones, got {count}")
+    return min(max(round(share * count), 1), count - 1)
 
 
 def units(kind: str, columns: Mapping[str, ArrayLike]) -> NDArray[Any]:
