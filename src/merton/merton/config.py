@@ -13,6 +13,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from merton.errors import InputError, did_you_mean
+from merton.files import refuse_folder
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
@@ -110,6 +111,7 @@ def load(path: Path, model: type[ModelType]) -> ModelType:
         InputError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
             key, or a value the model refuses; the text names file, line, key and the valid choices.
     """
+    refuse_folder(path, ".yaml")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

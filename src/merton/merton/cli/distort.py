@@ -40,9 +40,10 @@ def image_command(
 ) -> None:
     """Distort one image; the word `image` may be left out."""
     from merton.perception.distortion import distort
-    from merton.perception.images import read_image, write_image
+    from merton.perception.images import check_written, read_image, write_image
     from merton.seeding import generator
 
+    check_written(output)
     write_image(distort(read_image(source), name, level, generator(seed)), output)
     print_err(f"{source} with {name} at level {level:g}: {output}")
 

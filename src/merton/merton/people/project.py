@@ -28,6 +28,8 @@ SOURCES_OF: dict[str, tuple[str, ...]] = {
     "quality": ("images", "dataset"),
 }
 """The sources that give what a protocol asks about."""
+PROJECT_FILE = "project.yaml"
+"""In a folder that is named in place of a project's file."""
 SUBJECTS = 5
 """Tasks of an image, each by another subject (Embodied-IQA, appendix E)."""
 ANNOTATORS = 3
@@ -256,12 +258,14 @@ class Loaded:
 
 
 def read_project(path: Path) -> Loaded:
-    """Read PROJECT.yaml.
+    """Read PROJECT.yaml, or the project.yaml of a folder.
 
     Raises:
         InputError: an unreadable file, or a setting that is wrong; the sentence names the line, the key and the valid
             choices.
     """
+    if (path / PROJECT_FILE).is_file():
+        path /= PROJECT_FILE
     project = load(path, Project)
     settings = project.model_dump(mode="json", include=set(OF_ANSWERS), exclude_none=True)
     settings |= {"raters": project.most_raters, "experts": len(project.experts)}

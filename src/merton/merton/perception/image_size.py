@@ -1,5 +1,7 @@
 """Sizes of image files from their headers, so that a file of a few bytes cannot ask for gigabytes of pixels.
 
+Also how many pictures a file has: a decoder gives the first and no word of the others.
+
 Ours, because the size must be the one that the decoder uses: `imagesize` 2.0.1 reads some sizes signed or from another
 place of the file, and OpenCV takes its own limit from the environment, once, as it is loaded. Each reader below looks
 where the format's decoder looks, and refuses a file that could be read in two ways.
@@ -18,12 +20,16 @@ LARGEST_IMAGE_PX = 2**27
 """Most pixels of an image that is decoded, 134 million: the largest sensors of phones fit, 400 MB as RGB."""
 
 
+MOST_COUNTED = 1000
+"""Pictures of a file are counted up to here."""
+
+
 def check_size(content: bytes) -> None:
     """Check the size in the header of an image file before its pixels are decoded.
 
     Raises:
         InputError: the size is beyond `LARGEST_IMAGE_PX`, or cannot be read: no whole header of a PNG, JPEG, WEBP,
-            JPEG 2000, BMP or TIFF file.
+            JPEG 2000, BMP or TIFF file; or it has more than one picture: an animation, or pages.
     """
     size = None
     for first_bytes, read in _READERS:
@@ -39,6 +45,9 @@ def check_size(content: bytes) -> None:
         raise InputError(
             f"too large: {width} x {height} pixels, at most {LARGEST_IMAGE_PX // 10**6} million are possible"
         )
+    if (count := _pictures(content)) > 1:
+        shown = f"{count} or more" if count == MOST_COUNTED else str(count)
+        raise InputError(f"no single image: it has {shown} frames or pages; save the one that is meant as a PNG file")
 
 
 def _png(content: bytes) -> tuple[int, int] | None:
@@ -106,6 +115,58 @@ def _tiff(content: bytes) -> tuple[int, int]:
     if not (sides[256] and sides[257]):
         raise ValueError("a TIFF file without a size")
     return max(sides[256], sides[322]), max(sides[257], sides[323])
+
+
+def _pictures(content: bytes) -> int:
+    """Frames of an animated PNG or WEBP, pages of a TIFF, up to `MOST_COUNTED`; 1 where the file does not say."""
+    try:
+        if content.startswith(b"\x89PNG"):
+            return min(_frames_of_png(content), MOST_COUNTED)
+        if content.startswith(b"RIFF") and content[8:16] == b"WEBPVP8X" and content[20] & 2:
+            return _frames_of_webp(content)
+        if content.startswith((b"II*\0", b"MM\0*")):
+            return _pages(content)
+    except struct.error:
+        pass
+    return 1
+
+
+def _frames_of_png(content: bytes) -> int:
+    """The number in the chunk acTL, which stands before the pixels (PNG, third edition, 11.3.6)."""
+    position = 8
+    while True:
+        length, kind = struct.unpack_from(">I4s", content, position)
+        if kind == b"acTL":
+            return int(struct.unpack_from(">I", content, position + 8)[0])
+        if kind == b"IDAT":
+            return 1
+        position += 12 + length
+
+
+def _frames_of_webp(content: bytes) -> int:
+    """The chunks ANMF (RFC 9649, 2.7.1.1)."""
+    position, count = 12, 0
+    while position + 8 <= len(content) and count < MOST_COUNTED:
+        kind, length = struct.unpack_from("<4sI", content, position)
+        count += kind == b"ANMF"
+        position += 8 + length + length % 2
+    return count
+
+
+def _pages(content: bytes) -> int:
+    """Directories of a TIFF but those of smaller copies and masks, as their tag NewSubfileType says (TIFF 6.0)."""
+    order = "<" if content.startswith(b"I") else ">"
+    place, count, seen = struct.unpack_from(order + "I", content, 4)[0], 0, set[int]()
+    while place and place not in seen and count < MOST_COUNTED and place + 2 <= len(content):
+        seen.add(place)
+        entries = struct.unpack_from(order + "H", content, place)[0]
+        tags = {}
+        for index in range(entries):
+            tag, _, _, value = struct.unpack_from(order + "HHII", content, place + 2 + 12 * index)
+            tags[tag] = value
+        count += not tags.get(254, 0) & 5
+        place = struct.unpack_from(order + "I", content, place + 2 + 12 * entries)[0]
+    return max(count, 1)
 
 
 _READERS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int] | None]], ...] = (

@@ -14,6 +14,8 @@ from merton.world.observation import Image
 
 JPEG_QUALITY = 95
 """OpenCV's own default, 0 .. 100."""
+WRITTEN = (".png", ".jpg", ".jpeg", ".webp", ".jp2", ".bmp", ".tif", ".tiff")
+"""Endings of files that `write_image` writes: those of the kinds that `read_image` reads."""
 
 
 def read_image(file: Path) -> Image:
@@ -32,14 +34,22 @@ def write_image(image: Image, file: Path) -> None:
     """Write (height, width, 3) uint8 RGB in the format of the name's ending; .png keeps every pixel.
 
     Raises:
-        InputError: an ending that names no image format, or a place that cannot be written; the text names the file.
+        InputError: an ending that names no image format of `WRITTEN`, an image that the format cannot hold, or a place
+            that cannot be written; the text names the file.
     """
-    if not cv2.haveImageWriter(str(file)):
-        raise InputError(f"cannot write an image of the kind {file.suffix or file.name!r}; use .png")
+    check_written(file)
+    content = encode_image(image, file.suffix)
     try:
-        file.write_bytes(encode_image(image, file.suffix))
+        file.write_bytes(content)
     except OSError as error:
         raise InputError(f"cannot write {str(file)!r}: {error.strerror}") from None
+
+
+def check_written(file: Path) -> None:
+    """Raises InputError if `write_image` writes no file of this ending."""
+    if file.suffix.lower() not in WRITTEN:
+        kind = file.suffix or file.name
+        raise InputError(f"cannot write an image of the kind {kind!r}; use .png, or one of: {', '.join(WRITTEN[1:])}")
 
 
 def decode_image(content: bytes) -> Image:
@@ -76,6 +86,14 @@ def _decoded(content: bytes, mode: int) -> cv2.typing.MatLike:
 
 
 def encode_image(image: Image, ending: str = ".png", jpeg_quality: int = JPEG_QUALITY) -> bytes:
-    """(height, width, 3) uint8 RGB as the content of a file that ends in `ending`."""
+    """(height, width, 3) uint8 RGB as the content of a file that ends in `ending`.
+
+    Raises:
+        InputError: the format cannot hold it, such as a WEBP of more than 16,383 pixels a side.
+    """
     options = [cv2.IMWRITE_JPEG_QUALITY, jpeg_quality] if ending.lower() in (".jpg", ".jpeg") else []
-    return cv2.imencode(ending, cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)[1].tobytes()
+    done, content = cv2.imencode(ending, cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
+    if not done:
+        height, width = image.shape[:2]
+        raise InputError(f"an image of {width} x {height} pixels cannot be written as {ending}; use .png")
+    return content.tobytes()

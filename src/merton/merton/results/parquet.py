@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, require
+from merton.files import refuse_folder
 from merton.results.text import one_line
 
 
@@ -67,6 +68,7 @@ def metadata(schema: Any) -> dict[str, Any]:
 def _checked(path: Path, columns: Sequence[str], read: Callable[[Path], Any]) -> Any:
     """What `read` finds in a file: a table or a schema, which has these columns."""
     arrow = require_pyarrow()
+    refuse_folder(path, ".parquet")  # pyarrow takes all files of a folder for one table
     try:
         found = read(path)
     except FileNotFoundError:

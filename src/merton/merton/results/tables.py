@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InfrastructureError, InputError
+from merton.files import refuse_folder
 from merton.results.checking import MAX_NAME
 from merton.results.parquet import parquet_file, require_pyarrow
 from merton.results.text import one_line
@@ -104,6 +105,7 @@ def file_bytes(path: Path) -> bytes:
         InputError: there is no such file, or it is a folder.
         InfrastructureError: the disk fails.
     """
+    refuse_folder(path, path.suffix)
     try:
         return path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:

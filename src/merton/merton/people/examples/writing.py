@@ -13,13 +13,12 @@ from merton.files import write_file
 from merton.people.examples.drawing import Motion, colors, episode, table
 from merton.people.examples.labels import write_labels
 from merton.people.examples.run import write_run
-from merton.people.project import PROTOCOLS
+from merton.people.project import PROJECT_FILE, PROTOCOLS
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
 from merton.seeding import generator
 from merton.world.observation import Image
 
-PROJECT = "project.yaml"
 DISTORTIONS = {"blur": "gaussian_blur", "compression": "jpeg", "noise": "white_noise", "darkness": "max_darken"}
 """Names of an example's files to distortions."""
 
@@ -47,8 +46,8 @@ def write_example(protocol: str, folder: Path) -> Path:
         raise InfrastructureError(f"cannot write into {str(folder)!r}: {error.strerror}") from None
     if gold:
         write_file(folder / "gold.yaml", dumps(gold).encode())
-    write_file(folder / PROJECT, _project(protocol, items, bool(gold)).encode())
-    return folder / PROJECT
+    write_file(folder / PROJECT_FILE, _project(protocol, items, bool(gold)).encode())
+    return folder / PROJECT_FILE
 
 
 Material = tuple[str, dict[str, dict[str, object]]]
