@@ -379,6 +379,9 @@ def test_pyarrow_is_asked_for_before_anything_is_done(
 # Intake ---------------------------------------------------------------------------------------------------------------
 
 
+SEVERAL = "no single image: it has 2 frames or pages; save the one that is meant as a PNG file"
+
+
 def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Path) -> None:
     whole = {name: (references / name).read_bytes() for name in SIZES}
     flipped = bytearray(whole["a.png"])
@@ -394,8 +397,8 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
         "cut_jpg.jpg": (whole["b.jpg"][:-200], "the JPEG file is damaged: premature end of JPEG file"),
         "cut_webp.webp": (whole["c.webp"][:-20], "the WEBP file is cut off"),
         "flipped.png": (bytes(flipped), "the PNG file is broken: a checksum is wrong"),
-        "moving.png": (moving["PNG"], "the PNG file is animated"),
-        "moving_too.webp": (moving["WEBP"], "the WEBP file is animated"),
+        "moving.png": (moving["PNG"], SEVERAL),
+        "moving_too.webp": (moving["WEBP"], SEVERAL),
         "empty.png": (b"", "the file is empty"),
         "text.jpg": (b"not a picture", "not a PNG, JPEG or WEBP file"),
         "still.gif": (encoded(picture(32, 32), "GIF"), "not a PNG, JPEG or WEBP file"),

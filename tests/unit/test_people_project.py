@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from merton.errors import InputError
+from merton.people.examples import write_example
 from merton.people.project import PROTOCOLS, SOURCES_OF, read_project
 from merton.people.source_settings import SOURCES
 
@@ -139,5 +140,16 @@ def test_a_file_that_is_no_project_gets_one_sentence(tmp_path: Path) -> None:
             read_project(file)
     with pytest.raises(InputError, match="cannot read"):
         read_project(tmp_path / "missing.yaml")
-    with pytest.raises(InputError, match="cannot read"):
-        read_project(tmp_path)
+    empty, other = tmp_path / "empty", tmp_path / "other"
+    empty.mkdir()
+    with pytest.raises(InputError, match=f"^{empty} is a folder: name a file$"):
+        read_project(empty)
+    other.mkdir()
+    (other / "study.yaml").write_text("")
+    with pytest.raises(InputError, match=rf"is a folder: name the file in it, such as {other}/study\.yaml$"):
+        read_project(other)
+
+
+def test_a_folder_is_read_by_its_project_file(tmp_path: Path) -> None:
+    file = write_example("quality", tmp_path / "study")
+    assert read_project(file.parent) == read_project(file)

@@ -129,11 +129,9 @@ def verify(
     with working("loading"):
         from merton.leaderboard.snapshot import store as snapshots
         from merton.results.store import open_record
+        from merton.results.tables import file_bytes
 
-    try:
-        data = snapshot_file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {snapshot_file}: {error.strerror or error}") from None
+    data = file_bytes(snapshot_file)
     snapshots.from_json(data, str(snapshot_file))
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
         differences = snapshots.verify(store, data, progress)

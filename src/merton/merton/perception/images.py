@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.files import refuse_folder
 from merton.perception.image_size import check_size
 from merton.world.observation import Image
 
@@ -20,6 +21,7 @@ WRITTEN = (".png", ".jpg", ".jpeg", ".webp", ".jp2", ".bmp", ".tif", ".tiff")
 
 def read_image(file: Path) -> Image:
     """An image file as (height, width, 3) uint8 RGB; raises InputError naming a file that cannot be read."""
+    refuse_folder(file)
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -28,7 +28,7 @@ def decode(content: bytes) -> Image:
         InputError: not a whole, still PNG, JPEG or WEBP picture with sides of 16 .. 16383 pixels; the text says why.
     """
     if content.startswith((_PNG, _JPEG, b"RIFF")):
-        check_size(content)  # before anything is decoded
+        check_size(content)  # before anything is decoded; animations are refused here
     if content.startswith(_PNG):
         _check_png(content)
     elif content.startswith(_JPEG):
@@ -36,8 +36,6 @@ def decode(content: bytes) -> Image:
     elif content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         if int.from_bytes(content[4:8], "little") > len(content) - 8:
             raise InputError("the WEBP file is cut off")
-        if content[12:16] == b"VP8X" and content[20:21] and content[20] & 0x02:
-            raise InputError("the WEBP file is animated")
     else:
         raise InputError("not a PNG, JPEG or WEBP file" if content else "the file is empty")
     try:
@@ -54,7 +52,7 @@ def decode(content: bytes) -> Image:
 
 
 def _check_png(content: bytes) -> None:
-    """Check every chunk: the checksums must be right, the last chunk must exist, and none may be an animation."""
+    """Check every chunk: the checksums must be right, and the last chunk must exist."""
     position, kind = len(_PNG), b""
     while kind != b"IEND":
         length = int.from_bytes(content[position : position + 4], "big")
@@ -64,8 +62,6 @@ def _check_png(content: bytes) -> None:
         kind = content[position + 4 : position + 8]
         if zlib.crc32(content[position + 4 : end - 4]) != int.from_bytes(content[end - 4 : end], "big"):
             raise InputError("the PNG file is broken: a checksum is wrong")
-        if kind == b"acTL":
-            raise InputError("the PNG file is animated")
         position = end
 
 
