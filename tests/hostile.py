@@ -427,6 +427,32 @@ if LIBC.vmsplice(os.pipe()[1], ctypes.byref(Piece(place, 4096)), ctypes.c_size_t
 """,
     ),
     Hostile(
+        "memory_in_sockets",
+        """
+import socket
+kept = []
+def larger(own, option):
+    own.setsockopt(socket.SOL_SOCKET, option, 1 << 30)
+    return option
+for option in (7, 32, 26):
+    attempt("option", lambda: larger(socket.socketpair()[0], option))
+for _ in range(10):
+    if os.fork() == 0:
+        break
+for own in [own for _ in range(25) for own in socket.socketpair()]:
+    own.setblocking(False)
+    kept.append(own)
+    try:
+        while True:
+            own.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+time.sleep(60)
+""",
+        "Its processes together held more than 160 MB of memory and were ended.",
+        {"memory": 160 << 20},
+    ),
+    Hostile(
         "tables_of_pages",
         LIBC
         + """

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from merton.harness.confinement.limits import ROOM, Limits
@@ -154,6 +155,7 @@ class Guard:
         if self._first is None:
             return
         cpu_s, memory = usage(self._first_pid)
+        memory += in_sockets(self._first_pid)
         self.cpu_s = max(self.cpu_s, cpu_s)
         if cpu_s > self._limits.cpu_s:
             self.end(f"Its processes used more than {self._limits.cpu_s:g} s of processor time and were ended.")
@@ -215,6 +217,26 @@ def files_made(first: int) -> int:
     except OSError:
         return 0
     return room.f_files - room.f_ffree
+
+
+def in_sockets(first: int) -> int:
+    """The most that the sockets of a sandbox may hold in the kernel [bytes], those that are on their way, too.
+
+    What one is sent lies with its sender, up to the default of the system, which `seccomp` lets no program raise.
+    """
+    try:
+        with open(f"/proc/{first}/net/unix", "rb") as file:
+            return max(file.read().count(b"\n") - 1, 0) * _socket_bytes()  # the first line is a heading
+    except OSError:
+        return 0
+
+
+@cache
+def _socket_bytes() -> int:
+    try:
+        return int(Path("/proc/sys/net/core/wmem_default").read_text())
+    except (OSError, ValueError):  # a container may hide it
+        return 212_992
 
 
 TICKS = os.sysconf("SC_CLK_TCK")

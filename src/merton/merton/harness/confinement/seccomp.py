@@ -92,12 +92,14 @@ REFUSED = {  # name: (number on x86_64, number on aarch64); None: the call does 
 """Calls that fail with EPERM."""
 
 CLONE, CLONE3, IOCTL, SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
-MMAP, RT_SIGACTION = (9, 222), (13, 134)
+MMAP, RT_SIGACTION, SETSOCKOPT = (9, 222), (13, 134), (54, 208)
 """Calls whose arguments decide; numbers as above."""
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME in the flags of clone."""
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which type into a terminal for its owner."""
+SOCKET_MEMORY = (7, 32, 26)
+"""SO_SNDBUF, SO_SNDBUFFORCE and SO_ATTACH_FILTER, of the level SOL_SOCKET: what a socket may hold in the kernel."""
 SHARED_ANONYMOUS = 0x21
 """The bits of MAP_SHARED, or MAP_SHARED_VALIDATE, and of MAP_ANONYMOUS in the flags of mmap."""
 
@@ -178,6 +180,14 @@ def _by_arguments(column: int, refuse: int) -> list[tuple[int, int, int, int]]:
         (_EQUAL, 1, 0, 0),  # it only asks
         (_RETURN, 0, 0, refuse),
         (_RETURN, 0, 0, _ALLOW),
+    ]
+    # a socket then holds at most the system's default, which the guard counts
+    steps += [
+        (_EQUAL, 0, 3 + len(SOCKET_MEMORY), SETSOCKOPT[column]),
+        (_LOAD, 0, 0, _ARGUMENTS + 16),
+        *((_EQUAL, len(SOCKET_MEMORY) - place, 0, option) for place, option in enumerate(SOCKET_MEMORY)),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, refuse),
     ]
     # not only no network: AF_VSOCK reaches the host of a virtual machine past every network namespace
     steps += [
