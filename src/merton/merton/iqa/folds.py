@@ -72,15 +72,15 @@ def folds(judged: Judged, name: str, repeats: int) -> list[Fold]:
     if name == SUBJECT:
         count = len(judged.subjects)
         return [_fold(judged, name, repeat) for repeat in range(count if count > 1 else 0)]
-    wanted, found, drawn = min(repeats, divisions(name, judged.columns)), [], set()
-    for repeat in itertools.count():
-        if len(found) == wanted:
-            return found
-        fold = _fold(judged, name, repeat)
+    wanted, drawn = min(repeats, divisions(name, judged.columns)), set[bytes]()
+    found: list[Fold] = []
+    seeds = itertools.count()
+    while len(found) < wanted:
+        fold = _fold(judged, name, next(seeds))
         if (part := fold.test.tobytes()) not in drawn:
             drawn.add(part)
             found.append(fold)
-    raise AssertionError
+    return found
 
 
 def _fold(judged: Judged, name: str, repeat: int) -> Fold:
