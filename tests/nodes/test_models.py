@@ -42,6 +42,8 @@ FAILURES: dict[str, Exception] = {
     "no action": InvalidActionError("what it gave is no action"),
     "no server": InfrastructureError("the server is gone"),
     "no extra": MissingDependencyError("install it with pip"),
+    "no package": ImportError("cannot import name 'AutoModel'"),
+    "no file": FileNotFoundError("weights.bin"),
 }
 
 
@@ -58,7 +60,7 @@ class Parrot(VisionLanguageModel):
     def answer(self, images: Sequence[Any], question: str, max_tokens: int = 32) -> Answer:
         if question in FAILURES:
             raise FAILURES[question]
-        return Answer(question)
+        return Answer(question) if question != "None" else None  # type: ignore[return-value]
 
     def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
         type(self).batches.append([question.text for question in questions])
@@ -195,6 +197,8 @@ def test_vla_decides_and_reports_errors(ros: Ros, probe: Probe) -> None:
         ("no text", 101, "invalid outputs"),
         ("no server", 405, "errors of the infrastructure"),
         ("no extra", 401, "errors of the infrastructure"),
+        ("no package", 401, "errors of the infrastructure"),
+        ("no file", 405, "errors of the infrastructure"),
     ],
 )
 def test_each_kind_of_failure_has_its_code(ros: Ros, probe: Probe, failure: str, code: int, counter: str) -> None:
@@ -296,7 +300,7 @@ def test_the_loading_of_a_model_is_no_part_of_a_deadline(
     assert Parrot.batches == [["hello"]]
 
 
-@pytest.mark.parametrize("instruction", ["hello", "out of memory", "no text", "no server", "no extra"])
+@pytest.mark.parametrize("instruction", ["hello", "out of memory", "no text", "None", "no server", "no extra", "no package", "no file"])
 def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch, instruction: str
 ) -> None:
@@ -310,8 +314,8 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     def asked(ports: Any) -> Any:
         try:
             return ports.answer("parrot", picture(), instruction, "distorted").text
-        except InfrastructureError:
-            return InfrastructureError
+        except (InfrastructureError, InvalidAnswerError) as error:
+            return type(error)
 
     def decided(ports: Any) -> Any:
         try:
@@ -324,7 +328,9 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     assert (
         asked(local)
         == asked(over_ros)
-        == {"hello": "hello", "out of memory": "", "no text": ""}.get(instruction, InfrastructureError)
+        == ({"hello": "hello"} | dict.fromkeys(("out of memory", "no text", "None"), InvalidAnswerError)).get(
+            instruction, InfrastructureError
+        )
     )
     assert decided(local) == decided(over_ros)
 

@@ -35,6 +35,7 @@ class ErrorCode(IntEnum):
     OK = 0, "no error"
     MODEL_FAILED = 100, "the model raised an error"
     INVALID_ACTION = 101, "the output is no usable action or no text, and nothing moved; in a record also: it failed"
+    NO_ANSWER = 102, "the VLM gave no answer to an image: the trial has no cognition score; in a record alone"
     UNREACHABLE = 201, "a delta is out of reach"
     BRANCH_FLIP = 202, "a joint would turn more than limits.joint_step_rad in one delta: the kinematics changed branch"
     STEP_LIMIT = 301, "a delta is longer or turns further than a step may"
@@ -146,7 +147,10 @@ class InvalidActionError(MertonError):
 
 
 class InvalidAnswerError(MertonError):
-    """A VLM failed where it runs, or its answer is no text. An outcome, not a crash; an empty text is an answer."""
+    """A VLM failed where it runs, or its answer is no text: there is no answer, and nothing to score.
+
+    An empty text is an answer.
+    """
 
 
 class OperatorStopError(MertonError):
@@ -187,8 +191,14 @@ def require(module: str, extra: str, user: str) -> ModuleType:
         raise missing(f"{error.name or module} ({error})", extra, user) from None
 
 
-INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError)
-"""Errors that are no outcome of the model which raises them: a missing server or package says nothing about it."""
+INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError, ImportError, OSError, MemoryError)
+"""Errors that are no outcome of the model which raises them: a missing server, package, file or memory says nothing
+about it. Ours: code of a lab raises the types of Python, and OSError has ConnectionError, TimeoutError and files."""
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one sentence: that of Merton's own as it is, any other as `describe_error`."""
+    return str(error) if isinstance(error, MertonError) else describe_error(error)
 
 
 def describe_error(error: Exception) -> str:

@@ -14,9 +14,16 @@ from typing import Any
 from merton.annotate.dataset import pixels_sha256
 from merton.annotate.views import observation
 from merton.annotate.work import Job, Reply, Request, WorkItem
-from merton.cognition.models.base import Answer, ModelEntry, Question
+from merton.cognition.models.base import Answer, ModelEntry, Question, checked_answer
 from merton.decision.models.base import PolicyEntry
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.errors import (
+    INFRASTRUCTURE_ERRORS,
+    InfrastructureError,
+    InputError,
+    InvalidAnswerError,
+    MertonError,
+    MissingDependencyError,
+)
 from merton.models.base import ModelAdapter
 from merton.models.rate_limit import RateLimit
 from merton.perception.dataset.intake import decode
@@ -118,7 +125,13 @@ def _model_input(
 def _reply(key: str, output: object, latency_s: float) -> Reply:
     """The reply to one request: an answer, a chunk, a failure of the model itself, or no outcome of the model."""
     if isinstance(output, INFRASTRUCTURE_ERRORS):
-        return _unanswered(key, output, isinstance(output, MissingDependencyError))
+        reason = output if isinstance(output, MertonError) else f"{type(output).__name__}: {output}"
+        return _unanswered(key, reason, isinstance(output, (MissingDependencyError, ImportError)))
+    if isinstance(output, Answer):
+        try:
+            output = checked_answer(output, "the model")
+        except InvalidAnswerError as error:
+            output = error
     if isinstance(output, Answer | ActionChunk | MertonError):
         return Reply(key, _response(output), latency_s)
     if isinstance(output, Exception):  # an error in the adapter is not the model's answer
@@ -129,9 +142,7 @@ def _reply(key: str, output: object, latency_s: float) -> Reply:
 def _response(output: Answer | ActionChunk | MertonError) -> str:
     """The JSON of an answer, a chunk, or a failure of the model itself."""
     if isinstance(output, Answer):
-        # half of a surrogate pair cannot be stored as UTF-8
-        text = output.text.encode("utf-8", "replace").decode()
-        value: dict[str, Any] = {"text": text, "truncated": output.truncated}
+        value: dict[str, Any] = {"text": output.text, "truncated": output.truncated}
     elif isinstance(output, ActionChunk):
         value = {"deltas": output.deltas.tolist(), "step_s": output.step_s, "frame": output.frame, "done": output.done}
     else:

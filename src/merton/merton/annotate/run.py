@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,7 @@ class Summary:
         failed: rows whose model failed.
         unanswered: rows without an outcome of the model.
         reasons: up to five different reasons of unanswered rows.
+        useless: a sentence for each model that failed in every row, with its first reason.
         cost: of the requests made.
     """
 
@@ -72,6 +74,7 @@ class Summary:
     unanswered: int
     reasons: tuple[str, ...]
     cost: float
+    useless: tuple[str, ...] = ()
 
 
 def annotate(
@@ -204,6 +207,7 @@ class _Tally:
         self._copies: Counter[str] = Counter()
         self._cached = self._failed = self._unanswered = 0
         self._reasons: dict[str, None] = {}
+        self._useless: list[str] = []
 
     def begin(self, model: str, keys: Sequence[str], hits: frozenset[str]) -> None:
         """Start with a model; `hits` are those of its keys that are in the cache."""
@@ -216,17 +220,24 @@ class _Tally:
         self._finish(keys)
 
     def end(self, result: ModelResult) -> None:
+        failures = []
         for row in result.rows:
             cached = result.responses.get(row.key)
-            self._failed += cached is not None and cached.response.startswith('{"failed"')
+            if cached is not None and cached.response.startswith('{"failed"'):
+                failures.append(str(json.loads(cached.response)["failed"]))
             if cached is None:
                 self._unanswered += 1
                 self._reasons.setdefault(f"{result.model}: {result.reasons.get(row.key, 'it was not asked')}")
 
+        self._failed += len(failures)
+        if failures and len(failures) == len(result.rows):
+            self._useless.append(f"{result.model} failed in every one of {len(failures)} rows: {failures[0]}")
+
     def summary(self) -> Summary:
         requested, reasons = sum(self._requested.values()), tuple(self._reasons)[:5]
         cost = self._priced(self._requested)
-        return Summary(self._total, requested, self._cached, self._failed, self._unanswered, reasons, cost)
+        counts = self._total, requested, self._cached, self._failed, self._unanswered
+        return Summary(*counts, reasons, cost, tuple(self._useless))
 
     def _finish(self, keys: Iterable[str]) -> None:
         self._left[self._model] -= sum(self._copies[key] for key in keys)

@@ -148,8 +148,15 @@ def _value(cached: CachedResponse | None) -> Value:
     return json.loads(cached.response) if cached else None
 
 
+def _is_answered(value: Value) -> bool:
+    return value is not None and "failed" not in value
+
+
 def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]]:
-    """Pairs of rows (reference, copy) that both have a response; a reference is also a copy of itself."""
+    """Pairs of rows (reference, copy) that the model both answered; a reference is also a copy of itself.
+
+    A failure of the model is no answer, so that its pair has no score, as in a trial.
+    """
     references: dict[tuple[str, str], int] = {}
     pairs = []
     for place, row in enumerate(rows):
@@ -157,7 +164,7 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
         if row.shown.level == 0:
             references.setdefault(key, place)
         reference = references[key]
-        if values[place] is not None and values[reference] is not None:
+        if _is_answered(values[place]) and _is_answered(values[reference]):
             pairs.append((reference, place))
     return pairs
 
@@ -165,13 +172,12 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
 def _score_answers(
     rows: Sequence[Row], pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]
 ) -> str:
-    """Fill in scores; gives the version of CIDEr's corpus (every answer to a reference), or "" if that is too small.
-
-    A failure of the model is scored as an empty answer, as in a trial.
-    """
+    """Fill in scores; gives the version of CIDEr's corpus (every answer to a reference), or "" if that is too small."""
     texts = [(value or {}).get("text", "") for value in values]
     corpus = [
-        text for row, value, text in zip(rows, values, texts, strict=True) if row.shown.level == 0 and value is not None
+        text
+        for row, value, text in zip(rows, values, texts, strict=True)
+        if row.shown.level == 0 and _is_answered(value)
     ]
     cider = Cider(corpus) if len(corpus) >= 2 else None
     batch = cognition_scores([texts[one] for one, _ in pairs], [texts[other] for _, other in pairs], cider)
@@ -185,16 +191,12 @@ def _score_answers(
 def _score_actions(pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]) -> None:
     """Fill in scores.
 
-    Ours: a policy that fails on a copy alone scores 0, as does a chunk in another frame than the reference's; one that
-    fails on the reference has no score.
+    Ours: a chunk in another frame than the reference's scores 0.
     """
-    chunks = [_chunk(value) for value in values]
     comparable = []
     for one, other in pairs:
-        reference, candidate = chunks[one], chunks[other]
-        if reference is None:
-            continue
-        if candidate is None or candidate.frame != reference.frame:
+        reference, candidate = _chunk(values[one]), _chunk(values[other])
+        if candidate.frame != reference.frame:
             scores[other].update(decision=0.0, position=0.0, rotation=0.0, state=0.0)
         else:
             comparable.append((reference, candidate, other))
@@ -208,9 +210,8 @@ def _score_actions(pairs: Sequence[tuple[int, int]], values: Sequence[Value], sc
         )
 
 
-def _chunk(value: Value) -> ActionChunk | None:
-    if not value or "deltas" not in value:
-        return None
+def _chunk(value: Value) -> ActionChunk:
+    assert value is not None
     return ActionChunk(np.array(value["deltas"], np.float64).reshape(-1, 7), value["step_s"], value["frame"])
 
 

@@ -74,6 +74,9 @@ def annotate_command(
             print_err(f"unanswered: {reason}")
         print_err(f"{summary.unanswered} rows are unanswered. {how_to_continue}")
         raise typer.Exit(INCOMPLETE)
+    if summary.useless:
+        print_err("\n".join(summary.useless))
+        raise typer.Exit(1)
 
 
 def _chosen_for_questions(engine: str) -> None:

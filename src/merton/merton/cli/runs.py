@@ -106,7 +106,7 @@ def run_command(
         begun_otherwise(directory, chosen)
     if chosen:
         run_here(directory, chosen)
-        _conclude(directory)
+        _end(directory)
     else:
         _execute(directory, resume, record, graph, values, monitor)
 
@@ -204,7 +204,7 @@ def _execute(
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(ended.code)
     directory.finish(wall_s=None if resume else round(time.monotonic() - started, 1))
-    _conclude(directory)
+    _end(directory)
 
 
 def _first_exit_of_run(
@@ -333,6 +333,16 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
     if not records:
         raise InputError(f"{directory.path} has no results")
     return records
+
+
+def _end(directory: RunDirectory) -> None:
+    """Board and report of a run that is finished; exit code 1 if a model failed in every trial of it."""
+    from merton.experiment.failed_models import failed_models
+
+    _conclude(directory)
+    if failed := failed_models(directory.spec, _records(directory)):
+        print_err("\n".join(failed))
+        raise typer.Exit(1)
 
 
 def _conclude(directory: RunDirectory) -> Path:

@@ -13,9 +13,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
+from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, VisionLanguageModel, checked_answer
 from merton.decision.models.base import POLICIES, Policy
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError, missing
+from merton.errors import (
+    INFRASTRUCTURE_ERRORS,
+    InfrastructureError,
+    InputError,
+    InvalidActionError,
+    InvalidAnswerError,
+    missing,
+    reason_of,
+)
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
@@ -141,18 +149,18 @@ class LocalPorts:
         return self.cameras.things(self.cell.scene.task, self.cell.scene.seed, self._seen().qpos, camera)
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        """Ask a VLM of the catalogue; one that fails gives an empty answer, which scores as such.
+        """Ask a VLM of the catalogue; raises InvalidAnswerError if it fails, or what it gives is no answer.
 
         Raises InfrastructureError if a server, an extra or weights are missing: that says nothing about the model.
         """
         if model not in self._models:
             self._models[model] = MODELS[model].build()
         try:
-            return self._models[model].answer([image], question, 32)
+            return checked_answer(self._models[model].answer([image], question, MAX_TOKENS), model)
         except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureError(str(error)) from error
-        except Exception:  # a model may raise anything
-            return Answer("")
+            raise InfrastructureError(reason_of(error)) from error
+        except Exception as error:  # a model may raise anything
+            raise InvalidAnswerError(reason_of(error)) from error
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
         """Have a policy of the catalogue decide; raises InvalidActionError for everything it cannot do.
@@ -176,9 +184,9 @@ class LocalPorts:
             )
             return replace(checked, images={name: view.stamp_ns for name, view in views})
         except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureError(str(error)) from error
+            raise InfrastructureError(reason_of(error)) from error
         except Exception as error:  # a model may raise anything
-            raise InvalidActionError(str(error)) from error
+            raise InvalidActionError(reason_of(error)) from error
 
     def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Carry out a chunk in lockstep; a stop by prediction or by contact ends it and latches."""

@@ -178,7 +178,7 @@ class Ports(Protocol):
         ...
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        """Ask a VLM about an image of the newest view; one that fails gives an empty answer, which scores as such."""
+        """Ask a VLM about an image of the newest view; raises InvalidAnswerError if there is no answer."""
         ...
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:

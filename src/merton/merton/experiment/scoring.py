@@ -33,7 +33,7 @@ class Evidence:
     """The inputs of a trial's scores, except its outcome.
 
     Attributes:
-        answers: to the reference and to the distorted image.
+        answers: to the reference and to the distorted image; None where the VLM gave none. A text without words is one.
         corpus: all reference answers of the study, for CIDEr.
         first_chunks: decided on the reference and on the distorted images; None if there are none.
         reference_tcp: final tool pose (4, 4) in `base_link` of the run measured against; None if there is none.
@@ -43,7 +43,7 @@ class Evidence:
         progress: 0..1 as the cell judged it at the end; None if it was not judged, or by a person.
     """
 
-    answers: tuple[str, str]
+    answers: tuple[str | None, str | None]
     corpus: tuple[str, ...]
     first_chunks: tuple[ActionChunk, ActionChunk] | None
     reference_tcp: Matrix | None
@@ -58,7 +58,7 @@ class Scores:
     """The scores of a trial.
 
     Attributes:
-        cognition: likeness of the two answers.
+        cognition: likeness of the two answers; None unless there are two.
         decision: likeness of the two first chunks; None without chunks.
         execution: 0..100; None if the outcome is not scored or there is no run to measure against.
         distance_m: between the final tool positions of the trial and of the run measured against; None without one.
@@ -67,7 +67,7 @@ class Scores:
         angle_rad: between the final tool orientations of the two runs; None without one.
     """
 
-    cognition: CognitionScore
+    cognition: CognitionScore | None
     decision: DecisionScore | None
     execution: float | None
     distance_m: float | None
@@ -79,7 +79,7 @@ class Scores:
     def totals(self) -> dict[str, float | None]:
         """The number of each stage, by the field of `TrialRecord` that holds it."""
         return {
-            "cognition": self.cognition.total,
+            "cognition": self.cognition.total if self.cognition else None,
             "decision": self.decision.total if self.decision else None,
             "execution": self.execution,
             "distance_m": self.distance_m,
@@ -95,10 +95,10 @@ def score(evidence: Evidence, outcome: Outcome) -> Scores:
     Raises:
         InputError: an answer that is not text, chunks in different frames, or a failure without a finite distance.
     """
-    chunks, reference = evidence.first_chunks, evidence.reference_tcp
+    (one, other), chunks, reference = evidence.answers, evidence.first_chunks, evidence.reference_tcp
     distance_m = None if reference is None else position_distance_m(reference, evidence.final_tcp)
     return Scores(
-        cognition=cognition_score(*evidence.answers, _cider(evidence.corpus)),
+        cognition=None if one is None or other is None else cognition_score(one, other, _cider(evidence.corpus)),
         decision=None if chunks is None else decision_score(*chunks),
         execution=None if distance_m is None else execution_score(outcome, distance_m),
         distance_m=distance_m,

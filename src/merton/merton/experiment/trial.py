@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from merton.errors import (
     ErrorCode,
     InfrastructureError,
     InvalidActionError,
+    InvalidAnswerError,
     OperatorStopError,
 )
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
@@ -33,118 +33,15 @@ from merton.experiment.ports import (
     Side,
     Stage,
 )
-from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
+from merton.experiment.scoring import Evidence, ToolPath
+from merton.experiment.trial_report import ReferenceRun, TrialPicture, TrialReport
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.temporal import FaultyStream
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.world.action import ActionChunk
-from merton.world.geometry import Matrix
-from merton.world.observation import CameraView, Image
+from merton.world.observation import CameraView
 
-
-@dataclass(frozen=True)
-class ReferenceRun:
-    """The results of an undistorted trial that later trials of the same scene are measured against.
-
-    Attributes:
-        answer: the VLM's answer to the undistorted image.
-        base_from_tcp: final tool pose (4, 4) in `base_link`.
-        success: whether it did the task.
-    """
-
-    answer: str
-    base_from_tcp: Matrix
-    path: ToolPath
-    success: bool
-
-
-@dataclass(frozen=True)
-class TrialPicture:
-    """A pair of frames of one camera, saved for people."""
-
-    step: int
-    camera: str
-    reference: Image
-    distorted: Image
-
-    def file(self, side: Side) -> str:
-        """File name of the reference or the distorted frame."""
-        return f"{self.step:02d}_{self.camera}_{side}.jpg"
-
-
-@dataclass(frozen=True)
-class TrialReport:
-    """All results of a trial.
-
-    Attributes:
-        trial: agent and test case.
-        record: the part that is stored and rated.
-        evidence: the inputs of the scores.
-        scores: with the parts each of them is made of.
-        instruction: the task in words, as the VLA gets it unless the VLM's answer takes its place.
-        question: in words, as the VLM gets it.
-        judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
-        pictures: frames to be saved beside trial.json.
-    """
-
-    trial: Trial
-    record: TrialRecord
-    evidence: Evidence
-    scores: Scores
-    instruction: str
-    question: str
-    judged_by: str
-    pictures: tuple[TrialPicture, ...]
-
-    @property
-    def reference(self) -> ReferenceRun | None:
-        """The run that later trials can be measured against; None unless this trial is undistorted."""
-        if not self.record.case.is_reference:
-            return None
-        evidence = self.evidence
-        return ReferenceRun(evidence.answers[0], evidence.final_tcp, evidence.path, bool(self.record.success))
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """The content of trial.json: every field of the record, and further results."""
-        record, evidence, scores = self.record, self.evidence, self.scores
-        corpus = version_of(evidence.corpus) if evidence.corpus else None
-        details: dict[str, Any] = {
-            "id": record.id,
-            "agent": record.agent,
-            "vlm": self.trial.agent.vlm,
-            "vla": self.trial.agent.vla,
-            **asdict(record.case),
-            "instruction": self.instruction,
-            "question": self.question,
-            "outcome": record.outcome.value,
-            "success": record.success,
-            "judged_by": self.judged_by,
-            "answers": dict(zip(SIDES, evidence.answers, strict=True)),
-            "cognition": {**asdict(scores.cognition), "corpus": corpus},
-            "decision": {
-                **(asdict(scores.decision) if scores.decision else {}),
-                **{
-                    side: {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame}
-                    for side, chunk in zip(SIDES, evidence.first_chunks or (), strict=False)
-                },
-            },
-            "execution": {
-                "score": scores.execution,
-                "distance_m": scores.distance_m,
-                "path_m": scores.path_m,
-                "angle_rad": scores.angle_rad,
-            },
-            "path": evidence.path,
-            "reference_path": evidence.reference_path or evidence.path,
-            "final_tcp": evidence.final_tcp.tolist(),
-            "frames": [
-                {"step": picture.step, "camera": picture.camera, **{side: picture.file(side) for side in SIDES}}
-                for picture in self.pictures
-            ],
-        }
-        elsewhere = {"experiment", "case", *details["execution"]}
-        return details | {key: value for key, value in asdict(record).items() if key not in details.keys() | elsewhere}
+__all__ = ["ReferenceRun", "TrialPicture", "TrialReport", "TrialRun", "rounded", "run_trial"]
 
 
 def run_trial(
@@ -203,7 +100,7 @@ class TrialRun:
             self.stream = FaultyStream(case.distortion, case.level, seed)
         ports.set_distortion(*("reference", 0) if self.stream else (case.distortion, case.level), seed)
         self.instruction = ports.reset(case.task, case.seed)
-        self.instructions = dict.fromkeys(SIDES, self.instruction)
+        self.instructions: dict[Side, str | None] = dict.fromkeys(SIDES, self.instruction)
         self.question = question_for(self.instruction, spec.prompt)
         self.noise_seed = policy_seed(spec.seed, trial.agent.id, trial.case.task, trial.case.seed)
         self.cameras = POLICIES[self.agent.vla].cameras
@@ -211,7 +108,8 @@ class TrialRun:
         self.waited_ns = 0
         self.view = self._look(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))))
         self.start_ns = self.view.stamp_ns
-        self.answers = ("", "")
+        self.answers: tuple[str | None, str | None] = (None, None)
+        self.unanswered: dict[Side, str] = {}
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
         x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
         self.path: list[tuple[float, float, float]] = [(x, y, z)]
@@ -231,12 +129,12 @@ class TrialRun:
         self._keep_pictures(step)
         try:
             chunk = self._decide("distorted", step)
-            if step == 0:
-                self.first_chunks = (self._decide("reference", step), chunk)
         except InvalidActionError as error:
             self.outcome, self.over = Outcome.INVALID_ACTION, True
             self.error_code, self.error_message = int(ErrorCode.INVALID_ACTION), str(error)
             return
+        if step == 0:
+            self._compare(chunk)
         on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
         execution = self.ports.execute(chunk, self.view, self.spec.stop_rule)
         self.steps += 1
@@ -280,6 +178,7 @@ class TrialRun:
             judgement.progress,
         )
         scores = self.ports.score(evidence, outcome)
+        code, message = self._errors()
         record = TrialRecord(
             experiment=experiment_id,
             agent=self.agent.id,
@@ -292,11 +191,11 @@ class TrialRun:
             steps=self.steps,
             simulated_s=(self.view.stamp_ns - self.start_ns + self.waited_ns) / 1e9,
             wall_s=time.monotonic() - self.started_s,
-            error_code=self.error_code,
-            error_message=self.error_message,
+            error_code=code,
+            error_message=message,
         )
         texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
-        return TrialReport(self.trial, record, evidence, scores, *texts, pictures)
+        return TrialReport(self.trial, record, evidence, scores, *texts, pictures, self.unanswered)
 
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion.
@@ -315,19 +214,37 @@ class TrialRun:
         return replace(view, distorted={name: self.stream.next(seen) for name, seen in view.reference.items()})
 
     def _ask(self) -> None:
-        """The VLM's answers to the reference and to the distorted image."""
-        views = [self._shown(side, "cognition", (self.spec.vlm_camera,), 0)[self.spec.vlm_camera] for side in SIDES]
-        reference, distorted = (
-            self.ports.answer(self.agent.vlm, view.color, self.question, side).text
-            for view, side in zip(views, SIDES, strict=True)
-        )
-        self.answers = reference, distorted
+        """The VLM's answers to the reference and to the distorted image, and why there is none."""
+        camera = self.spec.vlm_camera
+        said: dict[Side, str | None] = dict.fromkeys(SIDES)
+        failed: dict[Side, str] = {}
+        for side in SIDES:
+            image = self._shown(side, "cognition", (camera,), 0)[camera].color
+            try:
+                said[side] = self.ports.answer(self.agent.vlm, image, self.question, side).text
+            except InvalidAnswerError as error:
+                failed[side] = str(error)
+        self.answers, self.unanswered = (said["reference"], said["distorted"]), failed
         if self.spec.couple is not None:
-            self.instructions = {"reference": reference, "distorted": distorted}
+            self.instructions = said
+
+    def _compare(self, chunk: ActionChunk) -> None:
+        """Keep the pair of first chunks. Without one on the reference images there is none, and the run goes on."""
+        try:
+            self.first_chunks = (self._decide("reference", 0), chunk)
+        except InvalidActionError as error:
+            self.error_code = int(ErrorCode.INVALID_ACTION)
+            self.error_message = f"no decision on the reference images to compare with: {error}"
 
     def _decide(self, side: Side, step: int) -> ActionChunk:
-        """The VLA's chunk on one side of the view, of which it gets the cameras it names."""
-        observation = self.view.observation(side, self.instructions[side], step, self.noise_seed)
+        """The VLA's chunk on one side of the view, of which it gets the cameras it names.
+
+        Raises InvalidActionError if it cannot be used, or if the VLM gave no answer to act on.
+        """
+        instruction = self.instructions[side]
+        if instruction is None:
+            raise InvalidActionError(f"without an answer {self.agent.vla} has no instruction")
+        observation = self.view.observation(side, instruction, step, self.noise_seed)
         views = self._shown(side, "decision", self.cameras, step)
         return self.ports.act(self.agent.vla, replace(observation, views=views), side)
 
@@ -367,6 +284,14 @@ class TrialRun:
         if execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
+    def _errors(self) -> tuple[int, str]:
+        """Code and sentences of the record. Ours: the first failure has the code, unless the trial is to be judged."""
+        code, sentences = self.error_code, [self.error_message]
+        if self.unanswered:
+            code = code if code == ErrorCode.NOT_JUDGED else int(ErrorCode.NO_ANSWER)
+            sentences.insert(0, f"{self.agent.vlm} gave no answer {_to_images(self.unanswered)}")
+        return code, "; ".join(filter(None, sentences))
+
     def _judge(self) -> tuple[Outcome, Judgement]:
         """The outcome and its judgement; without a judge for an outcome that follows from the execution."""
         if self.outcome is not None:
@@ -389,6 +314,13 @@ class TrialRun:
             reference = self.view.reference[camera].color
             distorted = next((color for color in shown if color is not reference), reference)
             self.pictures.append(TrialPicture(step, camera, reference, distorted))
+
+
+def _to_images(reasons: Mapping[Side, str]) -> str:
+    """The images that have no answer, and why."""
+    if len(reasons) == 2 and len(set(reasons.values())) == 1:
+        return f"to either image: {reasons['distorted']}"
+    return "; ".join(f"to the {side} image: {reason}" for side, reason in reasons.items())
 
 
 def rounded(path: Sequence[tuple[float, float, float]]) -> ToolPath:

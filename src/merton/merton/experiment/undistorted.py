@@ -59,7 +59,7 @@ class UndistortedRuns:
         return Reference.OWN if own is None else Reference.NONE, None
 
     def corpus(self, trial: Trial) -> tuple[str, ...]:
-        """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.
+        """The reference answers that the trial's VLM gave, one a task and scene, even if several agents share the VLM.
 
         All reference trials run before all distorted ones (`ExperimentSpec.trials`), so the corpus is the same for
         every distorted trial of a VLM, and built once. Reference trials have none, so that their order does not matter.
@@ -70,7 +70,8 @@ class UndistortedRuns:
         if vlm not in self._corpora:
             answers: dict[str, str] = {}
             for other in self._reference_trials[vlm]:
-                if other.case.id not in answers and (reference := self.of(other)) is not None:
+                reference = None if other.case.id in answers else self.of(other)
+                if reference is not None and reference.answer is not None:
                     answers[other.case.id] = reference.answer
             self._corpora[vlm] = tuple(answers.values())
         return self._corpora[vlm]

@@ -19,7 +19,15 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 from pydantic import Field, create_model, field_validator, model_validator
 
 from merton.config import Model, load, text_like
-from merton.errors import InputError, MertonError, MissingDependencyError, UnknownNameError, describe_error, missing
+from merton.errors import (
+    InfrastructureError,
+    InputError,
+    MertonError,
+    MissingDependencyError,
+    UnknownNameError,
+    describe_error,
+    missing,
+)
 from merton.files import resource
 from merton.models.base import Finding, ModelAdapter
 from merton.registry import Registry
@@ -130,6 +138,7 @@ class Entry(Model):
         Raises:
             InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
             MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
+            InfrastructureError: the class fails otherwise: no request has reached the model yet.
         """
         if self.adapter not in self.adapters and ":" not in self.adapter:
             raise InputError(
@@ -143,8 +152,14 @@ class Entry(Model):
             if not callable(factory):
                 raise InputError(f"{self.name}: no class {attribute!r} in {module!r} for its adapter")
             model = factory.from_entry(self) if hasattr(factory, "from_entry") else factory(**self.settings)
+        except MertonError:
+            raise
         except TypeError as error:
             raise InputError(f"{self.name}: {self.adapter} refuses its settings: {error}") from None
+        except ImportError as error:
+            raise MissingDependencyError(f"{self.name} needs a package that cannot be imported: {error}") from error
+        except Exception as error:  # the code of a lab may raise anything
+            raise InfrastructureError(f"{self.name} cannot be built: {describe_error(error)}") from error
         return cast(ModelAdapter[Any, Any], model)
 
 

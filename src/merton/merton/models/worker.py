@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, MertonError, describe_error
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, reason_of
 from merton.models.base import ModelAdapter, Request, Response
 from merton.models.catalogue import Entry
 
@@ -170,8 +170,7 @@ class ModelWorker(Generic[Request, Response]):
             except INFRASTRUCTURE_ERRORS:
                 raise
             except Exception as error:
-                text = str(error) if isinstance(error, MertonError) else describe_error(error)
-                raise InfrastructureError(f"{self.name} cannot be built: {text}") from error
+                raise InfrastructureError(f"{self.name} cannot be built: {reason_of(error)}") from error
         return self.model
 
     def _results(self, model: ModelAdapter[Request, Response], requests: Sequence[Request]) -> list[Any]:

@@ -177,7 +177,9 @@ class _Exporter:
             self._say("events/stage", f"{message.trial_id}: {message.stage}{step}")
 
     def _answer(self, side: str) -> Callable[[Any], None]:
-        return lambda message: self._say(f"events/answer/{side}", f"{message.model_id}: {message.answer}")
+        return lambda message: self._say(
+            f"events/answer/{side}", f"{message.model_id}: {message.answer or '(no answer)'}"
+        )
 
     def _result(self, message: Any) -> None:
         outcome = OUTCOMES[message.outcome] if message.outcome < len(OUTCOMES) else str(message.outcome)

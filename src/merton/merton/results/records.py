@@ -99,7 +99,8 @@ class TrialRecord:
 
     Attributes:
         experiment, agent: ids.
-        cognition: 0..1, similarity of the answers to reference and distorted image; None if not scored.
+        cognition: 0..1, similarity of the answers to reference and distorted image; None if not scored, as where the
+            VLM gave no answer to one of them: `error_code` is then `merton.errors.ErrorCode.NO_ANSWER`.
         decision: 0..1, similarity of the first action chunks; None if not scored.
         execution: 0..100; None for an infrastructure fault, which never counts as a score.
         distance_m: between the final tool positions of this run and the reference run; None if unknown.
@@ -114,7 +115,7 @@ class TrialRecord:
         simulated_s: time on the cell's clock [s].
         wall_s: duration on the wall clock [s]; the only field that differs between two runs of the same experiment.
         error_code: 0 none, 1xx model, 2xx kinematics, 3xx safety, 4xx hardware, 5xx scoring.
-        error_message: one sentence, empty if none.
+        error_message: one sentence for each error, empty if none.
     """
 
     experiment: str

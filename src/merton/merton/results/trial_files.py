@@ -42,10 +42,19 @@ def shown_text(detail: Mapping[str, Any], key: str) -> str:
 
 
 def shown_answers(detail: Mapping[str, Any]) -> tuple[str, str]:
-    """The answers to the reference and to the distorted image, each as `shown_text`."""
+    """The answers to the reference and to the distorted image, each as `shown_text`; empty if it is not stored.
+
+    An answer that the model did not give is null in trial.json.
+    """
     stored = detail.get("answers")
     answers = stored if isinstance(stored, Mapping) else {}
-    return shown_text(answers, "reference"), shown_text(answers, "distorted")
+    return _shown_answer(answers, "reference"), _shown_answer(answers, "distorted")
+
+
+def _shown_answer(answers: Mapping[str, Any], side: str) -> str:
+    if answers.get(side, "") is None:
+        return "(no answer)"
+    return "(an empty answer)" if answers.get(side) == "" else shown_text(answers, side)
 
 
 def first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from merton.errors import MODEL_ERRORS
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
 from merton.rating.predictions import Gap, predicted_score
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -195,9 +196,10 @@ GRAVE = (Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE)
 
 
 def troubles(records: Iterable[TrialRecord], subjects: Collection[str]) -> list[TrialRecord]:
-    """Every trial that did not succeed: those of `subjects` first, the rarer and graver outcomes before failures."""
-    order = [*GRAVE, Outcome.ABSTAINED, Outcome.FAILURE]
-    found = [record for record in records if record.outcome is not Outcome.SUCCESS]
+    """Every trial that did not succeed, or in which a model failed: those of `subjects` first, the rarer and graver
+    outcomes before failures."""
+    order = [*GRAVE, Outcome.ABSTAINED, Outcome.SUCCESS, Outcome.FAILURE]
+    found = [record for record in records if record.outcome is not Outcome.SUCCESS or record.error_code in MODEL_ERRORS]
     return sorted(found, key=lambda record: (record.agent not in subjects, order.index(record.outcome), record.id))
 
 

@@ -15,8 +15,8 @@ from merton.errors import (
     InfrastructureError,
     InputError,
     InvalidActionError,
-    MertonError,
     UnknownNameError,
+    reason_of,
 )
 from merton.execution.gate.image_quality import ImageQuality, quality_verdict
 from merton.execution.kinematics import UR5, base_from_tcp
@@ -256,16 +256,15 @@ def decided(policy: str, observation: Observation) -> ActionChunk:
         InvalidActionError: everything that the policy cannot do, as in a trial.
         InfrastructureError: a server, an extra or weights are missing.
     """
+    asked = _policy(policy)
     try:
-        chunk = _policy(policy).act(observation)
+        chunk = asked.act(observation)
         step_s = round(chunk.step_s * 1e9) / 1e9 if np.isfinite(chunk.step_s) else chunk.step_s
         return checked_chunk(chunk.deltas, step_s, frame=chunk.frame, model=policy, done=chunk.done)
     except INFRASTRUCTURE_ERRORS as error:
-        raise InfrastructureError(str(error)) from error
-    except MertonError as error:
-        raise InvalidActionError(str(error)) from error
+        raise InfrastructureError(reason_of(error)) from error
     except Exception as error:  # a model may raise anything
-        raise InvalidActionError(f"{type(error).__name__}: {error}") from error
+        raise InvalidActionError(reason_of(error)) from error
 
 
 def _is_same(one: ActionChunk, other: ActionChunk) -> bool:

@@ -26,12 +26,13 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from merton.cognition.models.base import Answer
+from merton.cognition.models.base import MAX_TOKENS, Answer
 from merton.errors import (
     ErrorCode,
     InfrastructureError,
     InputError,
     InvalidActionError,
+    InvalidAnswerError,
     LoadingError,
     OperatorStopError,
 )
@@ -217,9 +218,9 @@ class RosPorts(ServiceCaller):
                 self.node.get_logger().info(str(error))
 
     def answer(self, model: str, image: Pixels, question: str, side: Side) -> Answer:
-        """Ask vlm_node; a model that fails gives an empty answer, which scores as such."""
+        """Ask vlm_node; raises InvalidAnswerError if the model fails, which is published as no answer."""
         goal = AnswerQuestion.Goal(
-            model_id=model, image=convert.color_message(image, 0, ""), question=question, max_tokens=32
+            model_id=model, image=convert.color_message(image, 0, ""), question=question, max_tokens=MAX_TOKENS
         )
         result = self.once_loaded(
             lambda: usable(self.act_on(self.vlm, goal, names.ANSWER, self.deadline_s), names.ANSWER)
@@ -229,10 +230,12 @@ class RosPorts(ServiceCaller):
                 header=convert.header(self.view_stamp_ns, ""),
                 model_id=model,
                 question=question,
-                answer=result.answer,
+                answer=trial_messages.answer_text(None if result.error_code else result.answer),
                 latency=result.latency,
             )
         )
+        if result.error_code:
+            raise InvalidAnswerError(result.error_msg)
         return Answer(result.answer, convert.nanoseconds_of(result.latency) / 1e9)
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:

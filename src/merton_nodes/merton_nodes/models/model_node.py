@@ -155,7 +155,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
                 self.counters["asked while loading"] += 1
                 return ErrorCode.LOADING, str(error)
             self.counters["errors of the infrastructure"] += 1
-            if isinstance(error, MissingDependencyError):
+            if isinstance(error, (MissingDependencyError, ImportError)):
                 return ErrorCode.NOT_INSTALLED, self.describe(error)
             return ErrorCode.NOT_SERVED, self.describe(error)
         self.counters["errors of models"] += 1

@@ -11,7 +11,7 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 from sensor_msgs.msg import Image
 
-from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question
+from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, checked_answer
 from merton_nodes.models.model_node import Cancelled, ModelNode, reading
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -57,8 +57,8 @@ class VlmNode(ModelNode[Question, Answer]):
                 image = convert.color_array(request.image)
             question = Question((image,), request.question, request.max_tokens or MAX_TOKENS)
             if not goal.is_cancel_requested:
-                answer = await self.ask(request.model_id, question, lambda: goal.is_cancel_requested)
-                result.answer = answer.text
+                output = await self.ask(request.model_id, question, lambda: goal.is_cancel_requested)
+                result.answer = checked_answer(output, request.model_id).text
                 self.counters["answers"] += 1
         except Cancelled:
             pass

@@ -80,7 +80,7 @@ def answer(message: Answer) -> dict[str, Any]:
     return {
         "model": message.model_id,
         "question": message.question,
-        "answer": message.answer,
+        "answer": message.answer or "(no answer)",
         "latency_ms": round(convert.nanoseconds_of(message.latency) / 1e6, 1),
     }
 

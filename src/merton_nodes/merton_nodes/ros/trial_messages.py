@@ -104,8 +104,8 @@ def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "",
         header=convert.header(stamp_ns, names.BASE_FRAME),
         experiment_id=experiment_id,
         trial_id=trial_id,
-        reference_answer=evidence.answers[0],
-        answer=evidence.answers[1],
+        reference_answer=answer_text(evidence.answers[0]),
+        answer=answer_text(evidence.answers[1]),
         corpus=list(evidence.corpus),
         first_chunks=[convert.chunk_message(chunk, stamp_ns, trial_id) for chunk in evidence.first_chunks or ()],
         reference_pose=[] if reference is None else [convert.pose_message(reference)],
@@ -122,7 +122,7 @@ def evidence_of(message: TrialEvidence) -> Evidence:
     if len(chunks) not in (0, 2) or len(message.reference_pose) > 1:
         raise InputError(f"the evidence of {message.trial_id!r} has {len(chunks)} chunks; it must be two or none")
     return Evidence(
-        (message.reference_answer, message.answer),
+        (answer_of(message.reference_answer), answer_of(message.answer)),
         tuple(message.corpus),
         (chunks[0], chunks[1]) if chunks else None,
         convert.matrix_of(message.reference_pose[0]) if message.reference_pose else None,
@@ -133,9 +133,20 @@ def evidence_of(message: TrialEvidence) -> Evidence:
     )
 
 
+def answer_text(answer: str | None) -> str:
+    """An answer in a message, whose strings cannot be absent: empty is none, and a space the answer without a word."""
+    return "" if answer is None else answer or " "
+
+
+def answer_of(text: str) -> str | None:
+    """The answer that `answer_text` made a text of; None if there was none."""
+    return None if not text else text if text != " " else ""
+
+
 def scores_response(scores: Scores) -> ScoreTrial.Response:
     """The response of scorer_node that carries a trial's scores; NaN stands for None."""
-    cognition, decision = scores.cognition, scores.decision or DecisionScore(*[math.nan] * 4)
+    cognition = scores.cognition or CognitionScore(*[math.nan] * 4)
+    decision = scores.decision or DecisionScore(*[math.nan] * 4)
     return ScoreTrial.Response(
         cognition=cognition.total,
         bleu=cognition.bleu,
@@ -155,9 +166,10 @@ def scores_response(scores: Scores) -> ScoreTrial.Response:
 
 def scores_of(message: ScoreTrial.Response) -> Scores:
     """A trial's scores from the response of scorer_node."""
+    cognition = CognitionScore(message.cognition, message.bleu, message.rouge, _or_none(message.cider))
     decision = DecisionScore(message.decision, message.position, message.rotation, message.state)
     return Scores(
-        CognitionScore(message.cognition, message.bleu, message.rouge, _or_none(message.cider)),
+        None if math.isnan(message.cognition) else cognition,
         None if math.isnan(message.decision) else decision,
         _or_none(message.execution),
         _or_none(message.distance),

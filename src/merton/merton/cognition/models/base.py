@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 
+from merton.errors import InvalidAnswerError
 from merton.models.base import ModelAdapter
 from merton.models.catalogue import AdapterClass, Catalogue, Entry
 from merton.world.observation import Image
@@ -22,7 +23,8 @@ class Answer:
     """The answer of a VLM.
 
     Attributes:
-        text: about ten words; an empty answer is scored as such.
+        text: about ten words. An empty one is an answer, and is compared as any other; a model that has none to give
+            raises InvalidAnswerError.
         latency_s: its duration; in a batch, the batch's duration divided by its size.
         truncated: whether it was cut off at `max_tokens`.
     """
@@ -72,7 +74,7 @@ class VisionLanguageModel(ModelAdapter[Question, Answer]):
         Raises:
             InputError: no image, or more than the model takes.
             MissingDependencyError: an extra or the weights are missing; the text says how to get them.
-            InvalidAnswerError: the model failed where it runs, or its output is no text; an outcome.
+            InvalidAnswerError: the model failed where it runs, or its output is no text: there is no answer to score.
             InfrastructureError: the server or the machine failed; never counted as the model's answer.
         """
 
@@ -92,6 +94,24 @@ class VisionLanguageModel(ModelAdapter[Question, Answer]):
     def summary(response: Answer) -> str:
         """The text of an answer, quoted."""
         return repr(response.text)
+
+
+def checked_answer(output: object, model: str) -> Answer:
+    """The answer that an adapter gave, for its users: no adapter of a lab is trusted to give one.
+
+    Halves of surrogate pairs, which UTF-8 cannot hold, become "?"; zeros, which end the strings of ROS, are left out.
+
+    Raises InvalidAnswerError if it is no `Answer`, or its text is none.
+    """
+    if not isinstance(output, Answer):
+        raise InvalidAnswerError(f"{model} gave {_article(output)} instead of an answer")
+    if not isinstance(output.text, str):
+        raise InvalidAnswerError(f"the answer of {model} is no text but {_article(output.text)}")
+    return replace(output, text=output.text.encode("utf-8", "replace").decode().replace("\0", ""))
+
+
+def _article(value: object) -> str:
+    return "nothing (None)" if value is None else f"a value of type {type(value).__name__}"
 
 
 _HERE = "merton.cognition.models"

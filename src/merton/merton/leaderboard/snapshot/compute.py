@@ -15,7 +15,15 @@ from merton.leaderboard.snapshot.caveats import rank_caveats, reference_caveats
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.snapshot.rows import Standings, agent_rows, case_rows, chance_floor, standings, unrated_warning
+from merton.leaderboard.snapshot.rows import (
+    Standings,
+    agent_rows,
+    case_rows,
+    chance_floor,
+    standings,
+    unanswered_warning,
+    unrated_warning,
+)
 from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.agi_elo import SEED, SHUFFLES
 from merton.rating.checking import MatchTable
@@ -95,6 +103,7 @@ def compute(
         warnings=(
             *rated.warnings,
             *unrated_warning(inputs),
+            *unanswered_warning(inputs.trials),
             *reference_caveats(inputs.trials),
             *rank_caveats(agents, inputs.metric),
         ),

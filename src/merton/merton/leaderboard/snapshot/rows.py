@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from merton.errors import InputError
+from merton.errors import ErrorCode, InputError
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.rating.checking import MatchTable
@@ -189,6 +190,14 @@ def unrated_warning(inputs: Inputs) -> Iterator[str]:
     able = [trial for trial in inputs.trials if trial.outcome is not Outcome.INFRASTRUCTURE]
     if lost := len(able) - len(match_scores(able, inputs.metric)):
         yield f"{lost} of {len(able)} trials have no {inputs.metric} and are not rated."
+
+
+def unanswered_warning(trials: Iterable[TrialRecord]) -> Iterator[str]:
+    """A sentence if VLMs gave no answer in some trials, which have no cognition score then."""
+    counts = Counter(trial.agent for trial in trials if trial.error_code == ErrorCode.NO_ANSWER)
+    if counts:
+        each = ", ".join(f"{agent} {count}" for agent, count in sorted(counts.items()))
+        yield f"Trials in which the VLM gave no answer, and which have no cognition score: {each}."
 
 
 def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[str, Any]:
