@@ -17,6 +17,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
 from merton.errors import ErrorCode, InputError, MertonError
+from merton.experiment.failed_models import failed_models
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, single_trial
 from merton.experiment.progress import State
 from merton.experiment.run import RunDirectory
@@ -151,10 +152,10 @@ class ExperimentNode(StageNode):
         return ErrorCode.UNEXPECTED, self.describe(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
-        """Action: all trials of a run that are not recorded yet."""
+        """Action: all trials of a run that are not recorded yet; the result names a model that failed in all of them."""
         result = RunExperiment.Result()
         try:
-            records = await self.in_thread(lambda: self.run_experiment(goal))
+            records, failed = await self.in_thread(lambda: self.run_experiment(goal))
         except Exception as error:  # the goal must end with a sentence for any error
             result.error_code, result.error_msg = self.code_and_sentence(error)
             self.tracker.end(State.FAILED, result.error_msg)
@@ -168,11 +169,13 @@ class ExperimentNode(StageNode):
         result.invalid_actions = count[Outcome.INVALID_ACTION]
         result.infrastructure_faults = count[Outcome.INFRASTRUCTURE]
         result.abstentions = count[Outcome.ABSTAINED]
+        if failed and not goal.is_cancel_requested:
+            result.error_code, result.error_msg = ErrorCode.MODEL_FAILED, "; ".join(failed)
         goal.canceled() if goal.is_cancel_requested else goal.succeed()
         return result
 
-    def run_experiment(self, goal: ServerGoalHandle) -> list[TrialRecord]:
-        """Run the remaining trials of the goal's run; returns the records of all its trials."""
+    def run_experiment(self, goal: ServerGoalHandle) -> tuple[list[TrialRecord], list[str]]:
+        """Run the remaining trials of the goal's run; returns the records of all its trials, and `failed_models`."""
         run_directory = RunDirectory(Path(goal.request.run_directory))
         if run_directory.spec.only_rendered and not self.ports.renders:
             raise InputError(f"in this cell {run_directory.spec.only_rendered}")
@@ -208,7 +211,8 @@ class ExperimentNode(StageNode):
             tracker=self.tracker,
         )
         with ResultStore(run_directory.database, read_only=True) as store:
-            return store.records(run_directory.id)
+            records = store.records(run_directory.id)
+        return records, failed_models(run_directory.spec, records)
 
     def record(self, run_directory: RunDirectory, record: TrialRecord) -> None:
         """Hand a result to the aggregator; returns when it is durable."""
