@@ -21,7 +21,7 @@ from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.errors import ErrorCode, InfrastructureError, InvalidAnswerError, MissingDependencyError
 from merton.experiment.failed_models import failed_models
 from merton.experiment.local import LocalPorts
-from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
+from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.scoring import Evidence, score
@@ -141,7 +141,7 @@ def test_a_class_that_needs_a_missing_package_is_not_built(monkeypatch: pytest.M
         return init
 
     monkeypatch.setattr(failing_models.Voiceless, "__init__", raises(ImportError("no module named flash_attn")))
-    with pytest.raises(MissingDependencyError, match="vlm-raises needs a package.*flash_attn"):
+    with pytest.raises(MissingDependencyError, match=r"vlm-raises needs a package.*flash_attn"):
         MODELS["vlm-raises"].build()
     monkeypatch.setattr(failing_models.Voiceless, "__init__", raises(RuntimeError("no GPU")))
     with pytest.raises(InfrastructureError, match="vlm-raises cannot be built: RuntimeError: no GPU"):

@@ -152,7 +152,7 @@ class ExperimentNode(StageNode):
         return ErrorCode.UNEXPECTED, self.describe(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
-        """Action: all trials of a run that are not recorded yet; the result names a model that failed in all of them."""
+        """Action: all trials of a run that are not recorded yet; its result names models that failed in all."""
         result = RunExperiment.Result()
         try:
             records, failed = await self.in_thread(lambda: self.run_experiment(goal))
