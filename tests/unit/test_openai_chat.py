@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from typing import Any
+from urllib.parse import quote
 
 import cv2
 import numpy as np
@@ -62,7 +63,6 @@ def test_further_fields_and_fields_left_out() -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (None, ""),
         ("", ""),
         ("  \n", ""),
         ([{"type": "text", "text": "Red "}, {"type": "text", "text": "cube"}], "Red cube"),
@@ -84,9 +84,12 @@ def test_an_answer_that_was_cut_off_is_marked() -> None:
     [
         saying(7),
         saying([{"type": "text", "text": 7}]),
+        saying(None),
+        saying([], "length"),
+        replying(200, {"error": {"message": "RuntimeError: weights", "type": "model_error"}}),
         replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}}),
     ],
-    ids=["no text", "a part without text", "the model failed"],
+    ids=["no text", "a part without text", "null", "no part", "the model failed, 200", "the model failed"],
 )
 def test_the_models_own_failure_is_no_fault_of_the_server(step: Any) -> None:
     with http_server(step) as wire:
@@ -104,9 +107,10 @@ def test_the_models_own_failure_is_no_fault_of_the_server(step: Any) -> None:
         replying(429, "later"),
         replying(500, {"error": {"type": "server_error"}}),
         replying(404, {"error": {"message": "no model eyes-7b"}}),
+        replying(200, {"choices": [{"error": {"code": 502}, "message": {"content": ""}, "finish_reason": "error"}]}),
         half_closed,
     ],
-    ids=["no choice", "a list", "garbage", "429", "500", "404", "half closed"],
+    ids=["no choice", "a list", "garbage", "429", "500", "404", "an error in place of an answer", "half closed"],
 )
 def test_faults_of_the_server_are_never_an_answer(step: Any) -> None:
     with http_server(step) as wire, pytest.raises(InfrastructureError, match=r"127\.0\.0\.1"):
@@ -133,6 +137,26 @@ def test_the_key_comes_from_the_environment_and_is_in_no_error(monkeypatch: pyte
         monkeypatch.delenv("EYES_KEY")
         with pytest.raises(InfrastructureError, match="its API key in the environment variable EYES_KEY"):
             model.answer([IMAGE], "?")
+
+
+@pytest.mark.parametrize("before", [0, 270, 285, 298, 590, 596])
+@pytest.mark.parametrize("key", ["sk-very-secret-0123456789", "sk/with+signs/0123456789=="])
+def test_no_part_of_the_key_is_in_an_excerpt_that_ends_within_it(
+    monkeypatch: pytest.MonkeyPatch, before: int, key: str
+) -> None:
+    """The excerpt has 300 characters of 600 bytes: a key across either border was printed but for its last ones."""
+    monkeypatch.setenv("EYES_KEY", key)
+    for echoed in (key, key.replace("/", "\\/"), quote(key, safe="")):
+        body = b"." * min(before, 290) + b" " * max(before - 290, 0) + echoed.encode() + b" is wrong"
+        with http_server(replying(401, body)) as wire, pytest.raises(InfrastructureError) as refused:
+            chat(wire, api_key_env="EYES_KEY").answer([IMAGE], "?")
+        assert not any(key[:size] in str(refused.value) for size in range(4, len(key)))
+
+
+def test_an_answer_with_the_word_that_is_the_key_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYES_KEY", "none")  # as local servers are given
+    with http_server(saying("there is none left")) as wire:
+        assert chat(wire, api_key_env="EYES_KEY").answer([IMAGE], "?").text == "there is none left"
 
 
 def test_a_batch_is_asked_at_once_and_answered_in_order() -> None:

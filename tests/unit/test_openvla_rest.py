@@ -41,7 +41,18 @@ def test_an_act_request_and_its_reply() -> None:
     assert second.body["noise_seed"] == 7
 
 
-@pytest.mark.parametrize("reply", [BRIDGE.tolist(), json.dumps(to_json(BRIDGE))], ids=["list", "encoded twice"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        BRIDGE.tolist(),
+        json.dumps(to_json(BRIDGE)),
+        {"action": BRIDGE.tolist()},
+        {"action": to_json(BRIDGE)},
+        {"actions": [BRIDGE.tolist()], "time_s": 0.1},
+        json.dumps({"action": BRIDGE.tolist()}),
+    ],
+    ids=["list", "encoded twice", "action", "array in action", "actions", "action encoded twice"],
+)
 def test_other_forms_of_an_array(reply: Any) -> None:
     with http_server(replying(200, reply)) as wire:
         assert act_policy(wire).act(observation("top")).deltas[0, :3] == pytest.approx(BRIDGE[:3])
@@ -72,7 +83,15 @@ def test_an_act_servers_own_failure_is_an_invalid_action(reply: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [replying(500, "down"), replying(429, "later"), replying(200, b"<html>"), replying(404, "no"), half_closed]
+    "step",
+    [
+        replying(500, "down"),
+        replying(429, "later"),
+        replying(200, b"<html>"),
+        replying(404, "no"),
+        half_closed,
+        replying(200, {"error": "x"}),
+    ],
 )
 def test_faults_of_an_act_server(step: Any) -> None:
     with http_server(step) as wire, pytest.raises(InfrastructureError, match=r"127\.0\.0\.1"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 import time
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 from merton.config import validated
-from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LoadingError, MissingDependencyError
 from merton.hosts import is_loopback_url
 from merton.models.remote import (
     HttpServer,
@@ -64,6 +67,83 @@ def test_retries_end_and_the_error_lists_the_attempts() -> None:
         with pytest.raises(InfrastructureError, match=r"no answer \(3 times HTTP 503: \"warming up\"\)"):
             asking(HttpServer(wire.http, QUICK))()
         assert len(wire.requests) == 3
+
+
+LLAMA_CPP = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
+"""Of llama.cpp's server while it loads (tools/server/README.md: GET /health, 503)."""
+
+
+@pytest.mark.parametrize("reply", [LLAMA_CPP, {"error": "Model x is currently loading", "estimated_time": 20.0}])
+def test_a_server_that_loads_its_model_is_waited_for_until_the_deadline(reply: Any) -> None:
+    loading = replying(503, reply)
+    with http_server(*[loading] * 7, replying(503, "busy"), loading, replying(200, "fine")) as wire:
+        assert asking(HttpServer(wire.http, Patience(deadline_s=LIMIT_S, pause_s=0.001, attempts=2)))() == "fine"
+        assert len(wire.requests) == 10, "those that load are no attempts"
+    with http_server(loading) as wire:
+        server = HttpServer(wire.http, Patience(deadline_s=0.3, pause_s=0.01, failures=1))
+        for _ in range(2):
+            with pytest.raises(LoadingError, match=r"loads its model: \d+ times HTTP 503: .*oading"):
+                asking(server)()
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        ({"code": 429, "message": "rate limited"}, 3),
+        ({"code": "502"}, 3),
+        ({"status": 503, "message": "busy"}, 3),
+        ({"code": 401}, 1),
+        ({"code": "invalid_api_key"}, 1),
+        ("out of memory", 1),
+    ],
+)
+def test_an_error_with_status_200_is_an_error_by_its_code(error: Any, calls: int) -> None:
+    """As OpenRouter documents its errors: {"error": {"code": number, "message": text}}, perhaps with status 200."""
+    with http_server(replying(200, {"error": error})) as wire:
+        with pytest.raises(InfrastructureError, match="an error with status 200"):
+            asking(HttpServer(wire.http, QUICK))()
+        assert len(wire.requests) == calls
+    with http_server(replying(200, {"error": None, "fine": 1})) as wire:
+        assert asking(HttpServer(wire.http, QUICK))() == {"error": None, "fine": 1}
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("identity", lambda body: body),
+        ("gzip", gzip.compress),
+        ("GZIP, gzip", lambda body: gzip.compress(gzip.compress(body))),
+        ("deflate", zlib.compress),
+        ("deflate", lambda body: zlib.compress(body)[2:-4]),
+    ],
+    ids=["identity", "gzip", "twice", "zlib", "raw deflate"],
+)
+def test_content_codings_are_undone(coding: str, packed: Any) -> None:
+    with http_server(replying(200, packed(b'{"fine": [1, 2]}'), Content_Encoding=coding)) as wire:
+        assert asking(HttpServer(wire.http, QUICK))() == {"fine": [1, 2]}
+        assert wire.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_body_in_layers_is_never_unpacked_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """6 kB in two layers of gzip had made 594 MB: now no layer makes more than the limit of one reply."""
+    monkeypatch.setattr("merton.models.remote.MAX_REPLY_BYTES", 1 << 20)
+    twice = gzip.compress(gzip.compress(b" " * (200 << 20)))
+    assert len(twice) < 10_000
+    for body, coding, says in (
+        (twice, "gzip, gzip", "more than 1 MiB unpacked"),
+        (gzip.compress(b" " * (2 << 20)), "gzip", "more than 1 MiB unpacked"),
+        (b"{}", "gzip", "cannot be unpacked"),
+        (b"{}", "br", "in the coding 'br' cannot be read"),
+        (b"{}", ", ".join(["gzip"] * 50), "in 50 layers of coding cannot be read"),
+    ):
+        tracemalloc.start()
+        with (
+            http_server(replying(200, body, Content_Encoding=coding)) as wire,
+            pytest.raises(InfrastructureError, match=f"127.*{says}"),
+        ):
+            asking(HttpServer(wire.http, QUICK))()
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])

@@ -14,24 +14,36 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Annotated, Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
 from merton.config import Model
-from merton.errors import InfrastructureError, InputError, InvalidActionError, InvalidAnswerError, require
+from merton.errors import (
+    InfrastructureError,
+    InputError,
+    InvalidActionError,
+    InvalidAnswerError,
+    LoadingError,
+    require,
+)
 from merton.hosts import is_loopback_url
 from merton.models.base import Finding
+from merton.models.content_coding import decoded
 
 Result = TypeVar("Result")
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
+LOADING_PAUSE_S = 5.0
+"""The longest pause between two questions to a server that loads its model [s], unless it asks for a longer one."""
+_LOADING = ("loading", "estimated_time")
+"""Words in a reply with status 503 of a server that loads its model: llama.cpp's, and those of Hugging Face."""
 _NO_SERVER = (
     "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton model show`"
 )
@@ -57,11 +69,16 @@ class Patience(Model):
 
 
 class TransientError(Exception):
-    """An attempt failed, and the next one may succeed; `wait_s` is the wait that the server asks for, or None."""
+    """An attempt failed, and the next one may succeed.
 
-    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+    Attributes:
+        wait_s: the wait that the server asks for, or None.
+        is_loading: the server is alive and loads its model: it is asked again until the deadline, however often.
+    """
+
+    def __init__(self, reason: str, wait_s: float | None = None, is_loading: bool = False) -> None:
         super().__init__(reason)
-        self.wait_s = wait_s
+        self.wait_s, self.is_loading = wait_s, is_loading
 
 
 class Remote:
@@ -81,6 +98,7 @@ class Remote:
         server is alive.
 
         Raises:
+            LoadingError: the server still loads its model at the deadline.
             InfrastructureError: no result within the deadline and the attempts, or the server has failed too often; the
                 text lists the attempts.
         """
@@ -92,6 +110,9 @@ class Remote:
             tried.append(f"no answer within the deadline of {self.patience.deadline_s:g} s")
             raise self._failed(tried) from None
         except TransientError as error:
+            if error.is_loading:
+                self._failures = 0
+                raise LoadingError(f"{self.url} loads its model: {'; then '.join(_grouped(tried))}") from error
             raise self._failed(tried) from error
         except InfrastructureError as error:
             self._count(str(error))
@@ -104,19 +125,22 @@ class Remote:
 
     async def _attempts(self, attempt: Callable[[], Awaitable[Result]], tried: list[str]) -> Result:
         ends = time.monotonic() + self.patience.deadline_s
-        for number in range(self.patience.attempts):
+        failed = loading = 0
+        while True:
             try:
                 return await attempt()
             except TransientError as error:
                 tried.append(str(error))
-                if number + 1 == self.patience.attempts:
+                failed, loading = failed + (not error.is_loading), loading + error.is_loading
+                if failed == self.patience.attempts:
                     raise
-                pause_s = max(self.patience.pause_s * 2**number, error.wait_s or 0.0)
+                pause_s = max(self.patience.pause_s * 2 ** max(failed - 1, 0), error.wait_s or 0.0)
+                if error.is_loading:
+                    pause_s = max(min(self.patience.pause_s * 2 ** min(loading - 1, 20), LOADING_PAUSE_S), pause_s)
                 if time.monotonic() + pause_s > ends:
                     tried.append(f"the next one would be in {pause_s:g} s, after the deadline")
                     raise
             await asyncio.sleep(pause_s)
-        raise AssertionError("there is at least one attempt")
 
     def _refuse_while_resting(self) -> None:
         with self._lock:
@@ -151,28 +175,38 @@ def _grouped(tried: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply of a server over HTTP; names of headers are in lower case."""
+    """The reply of a server over HTTP; names of headers are in lower case, `key` is the one that the request had."""
 
     url: str
     status: int
     headers: Mapping[str, str]
     body: bytes
+    key: str = field(default="", repr=False)
 
     def json(self) -> Any:
-        """The value in the body of a reply with status 200.
+        """The value in the body of a reply with status 200 that is no error.
 
         Raises:
             TransientError: busy (429), a fault of the server (408, 5xx), or no JSON.
             InfrastructureError: any other status, which a repetition would not change.
         """
-        if self.status in (408, 429) or self.status >= 500:
-            raise TransientError(f"HTTP {self.status}: {self.excerpt()}", wait_of(self.headers.get("retry-after", "")))
-        if self.status != 200:
-            raise InfrastructureError(f"{self.url} refuses with HTTP {self.status}: {self.excerpt()}")
+        self.refuse(self.status, f"HTTP {self.status}")
         value = self.value()
         if value is None:
             raise TransientError(f"the reply is not JSON: {self.excerpt()}")
+        if isinstance(value, dict) and value.get("error"):  # as gateways reply, whose status is their own
+            status = code_of(value["error"])
+            self.refuse(status or 400, f"an error with status 200{f' and code {status}' if status else ''}")
         return value
+
+    def refuse(self, status: int, what: str) -> None:
+        """Raise as `json` does, unless a status is 200; `what` names it."""
+        if status in (408, 429) or status >= 500:
+            body = self.excerpt()
+            is_loading = status == 503 and any(word in body.lower() for word in _LOADING)
+            raise TransientError(f"{what}: {body}", wait_of(self.headers.get("retry-after", "")), is_loading)
+        if status != 200:
+            raise InfrastructureError(f"{self.url} refuses with {what}: {self.excerpt()}")
 
     def value(self) -> Any:
         """The JSON value in the body, for any status, or None."""
@@ -182,8 +216,9 @@ class Reply:
             return None
 
     def excerpt(self) -> str:
-        """The beginning of the body, on one line."""
-        return " ".join(self.body[:600].decode("utf-8", "replace").split())[:300] or "(empty)"
+        """The beginning of the body, on one line and without the key: what is cut might end in the middle of it."""
+        body = without_key(self.body, self.key)
+        return " ".join(body[:600].decode("utf-8", "replace").split())[:300] or "(empty)"
 
 
 class HttpServer(Remote):
@@ -212,19 +247,25 @@ class HttpServer(Remote):
 
         Raises:
             TransientError: the connection fails.
-            InfrastructureError: a reply beyond `MAX_REPLY_BYTES`.
+            InfrastructureError: a reply beyond `MAX_REPLY_BYTES`, packed or unpacked, or one that cannot be unpacked.
         """
         httpx, url = self._httpx, self.url + path
         content = None if body is None else json.dumps(body).encode()
-        sent = {"content-type": "application/json", **(headers or {})}
+        sent = {"content-type": "application/json", "accept-encoding": "identity", **(headers or {})}
         try:
             async with self._connections().stream(method, url, content=content, headers=sent) as response:
                 data = bytearray()
-                async for chunk in response.aiter_bytes():
+                async for chunk in response.aiter_raw():
                     data += chunk
                     if len(data) > MAX_REPLY_BYTES:
                         raise InfrastructureError(f"{url} replies with more than {MAX_REPLY_BYTES >> 20} MiB")
-                return Reply(url, response.status_code, dict(response.headers), bytes(data))
+                coding = response.headers.get("content-encoding", "")
+                try:
+                    whole = decoded(bytes(data), coding, MAX_REPLY_BYTES)
+                except InfrastructureError as error:
+                    raise InfrastructureError(f"{url}: {error}") from None
+                key = sent.get("authorization", "").rpartition(" ")[2]
+                return Reply(url, response.status_code, dict(response.headers), whole, key)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise TransientError(f"{type(error).__name__} {error}".strip()) from None
 
@@ -236,6 +277,23 @@ class HttpServer(Remote):
             self._client = self._httpx.AsyncClient(timeout=None, trust_env=not is_loopback_url(self.url))
             self._loop = loop
         return self._client
+
+
+def without_key(body: bytes, key: str) -> bytes:
+    """A body without a key in it, as it is or escaped."""
+    for form in dict.fromkeys((key, json.dumps(key)[1:-1], key.replace("/", "\\/"), quote(key, safe=""))):
+        if form:
+            body = body.replace(form.encode(), b"<the key>")
+    return body
+
+
+def code_of(error: object) -> int:
+    """The status in the `code` or `status` of an error in a reply; 0 without one."""
+    given = [error.get("code"), error.get("status")] if isinstance(error, dict) else []
+    for value in given:
+        if str(value).isascii() and str(value).isdigit() and 400 <= int(value) <= 599:
+            return int(value)
+    return 0
 
 
 _loops: dict[int, asyncio.AbstractEventLoop] = {}

@@ -21,7 +21,7 @@ from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Questio
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
 from merton.models.base import Finding
-from merton.models.remote import HttpServer, Patience, Reply, check_server
+from merton.models.remote import HttpServer, Patience, Reply, check_server, code_of
 from merton.world.observation import Image
 
 
@@ -61,7 +61,7 @@ class OpenAIChat(VisionLanguageModel):
         InputError: not an address.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
     is_chat = True
 
     def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}") -> None:
@@ -78,12 +78,12 @@ class OpenAIChat(VisionLanguageModel):
         return cls(entry.name, chosen, entry.prompt)
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
-        """The model's answer, with the latency of the whole call; an empty reply is an empty text.
+        """The model's answer, with the latency of the whole call; an empty text is an answer, and null is none.
 
         Images are sent as PNG, because JPEG would distort them once more. Without images the question is text alone.
 
         Raises:
-            InvalidAnswerError: the model failed behind its server, or its answer is no text.
+            InvalidAnswerError: the model failed behind its server, or its answer is no text or not there.
             InfrastructureError: no key, or no answer within the deadline and the attempts; the text lists the attempts.
         """
         return self._ask(Question(tuple(images), question, max_tokens))
@@ -171,25 +171,28 @@ class OpenAIChat(VisionLanguageModel):
 
     def _read(self, reply: Reply) -> tuple[str, bool]:
         """The text of an answer, and whether it was cut off."""
-        if reply.status == 500:
-            body = reply.value()
-            error = body.get("error") if isinstance(body, dict) else None
-            if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton model serve`
-                raise InvalidAnswerError(f"{self.name} failed behind {self._server.url}: {error.get('message')}")
+        body = reply.value() if reply.status in (200, 500) else None
+        error = body.get("error") if isinstance(body, dict) else None
+        if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton model serve`
+            raise InvalidAnswerError(f"{self.name} failed behind {self._server.url}: {error.get('message')}")
         value = reply.json()
         try:
             choice = value["choices"][0]
-            content = choice["message"]["content"]
-        except (TypeError, KeyError, IndexError):
+            if fault := choice.get("error"):  # of the server that a gateway asks
+                reply.refuse(code_of(fault) or 400, "an error in place of an answer")
+            content, is_cut = choice["message"]["content"], choice.get("finish_reason") == "length"
+        except (TypeError, KeyError, IndexError, AttributeError):
             raise InfrastructureError(f"{self._server.url} replies, but not as chat does: {reply.excerpt()}") from None
+        if content is None or content == []:
+            why = ": max_tokens was used up before its first word" if is_cut else ""
+            raise InvalidAnswerError(f"the answer of {self.name} is not there, content is null or has no part{why}")
         if isinstance(content, list):
             parts = [part.get("text") or "" for part in content if isinstance(part, dict)]
             content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
-        if not isinstance(content, str | None):
+        if not isinstance(content, str):
             raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
         # without half surrogate pairs, which JSON can have and UTF-8 cannot, and without zeros, which end ROS strings
-        text = (content or "").encode("utf-8", "replace").decode().replace("\0", "")
-        return text.strip(), choice.get("finish_reason") == "length"
+        return content.encode("utf-8", "replace").decode().replace("\0", "").strip(), is_cut
 
 
 def png_url(image: Image) -> str:

@@ -53,7 +53,7 @@ class OpenVlaRest(Policy):
         InputError: not an address.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
 
     def __init__(
         self,
@@ -114,6 +114,8 @@ class OpenVlaRest(Policy):
         try:
             if isinstance(reply, str):  # from servers asked with "encoded", and from some forks always
                 reply = json.loads(reply)
+            if isinstance(reply, dict) and (named := [key for key in ("action", "actions") if key in reply]):
+                reply = reply[named[0]]  # as other servers of /act put it
             return np.asarray(from_json(reply))
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidActionError(f"the reply of {self.name} is no array: {error}") from None

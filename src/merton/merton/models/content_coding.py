@@ -1,0 +1,48 @@
+"""The content codings of HTTP replies (RFC 9110, 8.4.1), undone within a limit of memory.
+
+Ours: the HTTP client undoes every coding that a reply names, each without a limit; two layers of gzip make gigabytes of
+kilobytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from merton.errors import InfrastructureError
+
+MAX_LAYERS = 2
+"""Codings of one reply: the server's, and one of a proxy before it."""
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+def decoded(data: bytes, header: str, limit: int) -> bytes:
+    """The body of a reply without its codings; no layer of it takes more than `limit` bytes.
+
+    Args:
+        header: value of Content-Encoding, such as "gzip" or "gzip, gzip" (in the order in which they were applied).
+
+    Raises:
+        InfrastructureError: another coding, too many of them, a body beyond the limit, or one that cannot be unpacked.
+    """
+    codings = [name for part in header.split(",") if (name := part.strip().lower()) not in ("", "identity")]
+    unknown = [name for name in codings if name not in _WINDOW_BITS]
+    if unknown or len(codings) > MAX_LAYERS:
+        what = f"in the coding {unknown[0]!r}" if unknown else f"in {len(codings)} layers of coding"
+        raise InfrastructureError(f"a reply {what[:60]} cannot be read: only gzip and deflate, {MAX_LAYERS} at most")
+    for name in reversed(codings):
+        data = _unpacked(data, name, limit)
+    return data
+
+
+def _unpacked(data: bytes, name: str, limit: int) -> bytes:
+    bits = _WINDOW_BITS[name]
+    if name == "deflate" and (len(data) < 2 or data[0] & 15 != 8 or int.from_bytes(data[:2], "big") % 31):
+        bits = -15  # without zlib's header, as some servers send it
+    unpacking = zlib.decompressobj(bits)
+    try:
+        whole = unpacking.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise InfrastructureError(f"a reply in the coding {name} cannot be unpacked: {error}") from None
+    if len(whole) > limit:
+        raise InfrastructureError(f"a reply has more than {limit >> 20} MiB unpacked")
+    return whole
