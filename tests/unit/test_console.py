@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import threading
 
 import pytest
+from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from merton.cli import console
@@ -67,3 +70,28 @@ def test_where_no_bar_is_drawn_a_long_work_says_where_it_is(
         name("[red]rating[/]")
         wait_for_two()
     assert "[red]rating[/] …\n" in capsys.readouterr().err
+
+
+def test_a_terminal_is_shown_nothing_that_it_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    """ESC ] 0 sets a title, ESC [ 31 m a colour, C1's CSI the same, U+202E turns the direction: of a server's text."""
+    attack = "say \x1b]0;owned\x07\x1b[31mred\x9b31m\u202eback\x00 ok\n\ttabbed é 红"
+    console.print_out(attack)
+    console.print_err(attack)
+    table = Table("one")
+    console.add_row(table, attack)
+    console.STDOUT.print(table)
+    console.STDOUT.print(f"[red]{escape(attack)}[/]", highlight=False)
+    said = capsys.readouterr()
+    for text in (said.out, said.err):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+        assert "é 红" in text
+    assert said.out.startswith("say \ufffd]0;owned\ufffd[31mred\ufffd31m\ufffdback\ufffd ok\n"), "rich drops the bell"
+
+
+def test_colours_of_our_own_are_still_colours() -> None:
+    lines = io.StringIO()
+    coloured = Console(file=lines, force_terminal=True, color_system="standard")
+    coloured.push_render_hook(console._Harmless())
+    coloured.print("[red]red[/] \x1b[32mnot green")
+    assert "\x1b[31mred\x1b[0m" in lines.getvalue()
+    assert "\x1b[32m" not in lines.getvalue()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merton.cli.console import print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def arena_command(
     _write(out, {"boards": [plain_values(board) for board in boards]})
     for board in boards:
         if board.has_scores:
-            print(render_board(board, terminal_width()))
+            print_out(render_board(board, terminal_width()))
 
 
 def world_model_command(
@@ -50,11 +51,11 @@ def world_model_command(
     found = world_model_board(sheet, ground_truth)
     agreement = found.agreement
     _write(out, {"boards": [plain_values(found.board)], "agreement": asdict(agreement)})
-    print(render_board(found.board, terminal_width()))
+    print_out(render_board(found.board, terminal_width()))
     if agreement.kappa is None:
-        print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
+        print_out("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
-        print(
+        print_out(
             f"Agreement of the annotators (kappa, quadratic weights): {agreement.shown}, {agreement.n} videos, "
             f"{len(agreement.pairs)} pairs"
         )
@@ -70,7 +71,7 @@ def capabilities_command(
 
     board = capabilities_board(evaluations)
     _write(out, {"boards": [plain_values(board)]})
-    print(render_board(board, terminal_width()))
+    print_out(render_board(board, terminal_width()))
 
 
 def capabilities_board(evaluations: Sequence[Path]) -> Board:

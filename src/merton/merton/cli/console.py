@@ -14,12 +14,44 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-STDOUT = Console(emoji=False)  # module:M: is a name, not a picture
-STDERR = Console(stderr=True, emoji=False)
+from merton.results.text import harmless
+
+
+class _Harmless(RenderHook):
+    """Takes from everything that a console shows what a terminal would obey: texts of servers and files are shown, too.
+
+    Ours: rich removes a few control characters from a text, and not ESC. Its own colours are no part of a text.
+    """
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """See `RenderHook`."""
+        return [_Shown(renderable) for renderable in renderables]
+
+
+class _Shown:
+    """What is shown, without control and direction characters."""
+
+    def __init__(self, what: ConsoleRenderable) -> None:
+        self._what = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._what, options):
+            yield segment if segment.control else Segment(harmless(segment.text), segment.style)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, emoji=False)  # module:M: is a name, not a picture
+    console.push_render_hook(_Harmless())
+    return console
+
+
+STDOUT = _console()
+STDERR = _console(stderr=True)
 
 PACE_S = 120.0
 """A bar's time left is by the pace of so long [s]: pieces of work may take a quarter of it."""
@@ -68,7 +100,7 @@ METRIC_OPTION = typer.Option(
 
 
 def print_out(text: str) -> None:
-    """Print a text as it is: no markup, no colours, no line breaks of the terminal's width."""
+    """Print a text as it is, but for control characters: no markup, no colours, no line breaks of the width."""
     STDOUT.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

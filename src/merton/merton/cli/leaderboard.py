@@ -50,7 +50,7 @@ def show_command(
                 _tell_of_submissions(snapshots.left_out(store, snapshot.metric))
     if json is not None:  # before anything is printed: a pipe into `head` ends the command there
         _write(json, snapshots.to_json(snapshot))
-    print(render_snapshot(snapshot, terminal_width()))
+    print_out(render_snapshot(snapshot, terminal_width()))
     print_out(f"inputs {snapshot.inputs_sha256}")
 
 

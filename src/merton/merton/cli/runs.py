@@ -360,7 +360,7 @@ def _conclude(directory: RunDirectory) -> Path:
         board = render_snapshot(snapshot.of_trials(records), terminal_width())
     if unfinished:
         print_out(f"{unfinished}: the run is unfinished, so places may still change.")
-    print(board)
+    print_out(board)
     with working("writing the report"):
         path = write_report(directory.path, planned)
     print_out(f"{unfinished or f'{len(records)} trials'}{_further(directory)}. Report: {path}")

@@ -35,6 +35,7 @@ from merton.errors import (
 from merton.hosts import is_loopback_url
 from merton.models.base import Finding
 from merton.models.content_coding import decoded
+from merton.results.text import one_line
 
 Result = TypeVar("Result")
 
@@ -218,7 +219,7 @@ class Reply:
     def excerpt(self) -> str:
         """The beginning of the body, on one line and without the key: what is cut might end in the middle of it."""
         body = without_key(self.body, self.key)
-        return " ".join(body[:600].decode("utf-8", "replace").split())[:300] or "(empty)"
+        return one_line(body[:600].decode("utf-8", "replace"), 300) or "(empty)"
 
 
 class HttpServer(Remote):

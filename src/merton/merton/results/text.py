@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,6 +16,14 @@ def printable(text: str, limit: int = 80) -> str:
     """Text that is safe to show: control and direction characters replaced, cut to `limit` characters."""
     shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    """Text that a terminal only shows: control and direction characters replaced, but for line breaks and tabs."""
+    return _OBEYED.sub("\ufffd", text)
 
 
 def time_of(text: str) -> datetime:

@@ -27,6 +27,7 @@ from rich.text import Text
 from unique_identifier_msgs.msg import UUID
 
 from merton.graph.supervisor import ready_nodes
+from merton.results.text import harmless
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner, on_signals
 
@@ -128,7 +129,7 @@ class Client(Node):
         def on_feedback(message: Any) -> None:
             f = message.feedback
             if f.stage != "trials":
-                progress.console.print(f.stage, highlight=False, markup=False)
+                progress.console.print(harmless(f.stage), highlight=False, markup=False)
                 return
             if progress.tasks[0].total is None:  # only from here on do elapsed and remaining time count
                 progress.reset(task, total=f.total, completed=f.completed)
@@ -228,7 +229,8 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
     if node.status == GoalStatus.STATUS_SUCCEEDED:
         return 0
     cancelled = node.status == GoalStatus.STATUS_CANCELED
-    print("cancelled" if cancelled else node.result.error_msg or "experiment_node failed: see its log", file=sys.stderr)
+    said = harmless(node.result.error_msg) or "experiment_node failed: see its log"
+    print("cancelled" if cancelled else said, file=sys.stderr)
     return 1
 
 

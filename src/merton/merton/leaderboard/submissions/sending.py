@@ -62,7 +62,7 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
         with _opener(address).open(request, timeout=TIMEOUT_S) as reply:
             return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
     except urllib.error.HTTPError as error:
-        reason = _reason(error)
+        reason = _reason(error, token)
         if error.code >= 500 or error.code < 400 or error.code in _SERVER_FAULTS:
             raise InfrastructureError(f"{address} could not take the submission: {reason}") from None
         raise InputError(f"{address} refuses the submission: {reason}") from None
@@ -86,10 +86,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
-    """The reason that the server gives, or its status."""
+def _reason(error: urllib.error.HTTPError, token: str | None) -> str:
+    """The reason that the server gives, without the token, or its status."""
     try:
         detail = json.loads(error.read(MAX_REPLY_BYTES))["detail"]
     except (OSError, ValueError, KeyError, TypeError):
         detail = f"HTTP {error.code}"
-    return one_line(detail, 400)
+    return one_line(str(detail).replace(token, "<the token>") if token else detail, 400)
