@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,7 @@ from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.errors import InvalidActionError, InvalidAnswerError
 from merton.models import serving
 from merton.models.remote import Patience
-from patience import stretched
+from patience import stretched, until
 from wire import LIMIT_S, observation
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -311,6 +311,72 @@ def test_health_sizes_and_half_requests(monkeypatch: pytest.MonkeyPatch) -> None
             endless.sendall(b"POST /act HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
             assert b"411" in endless.recv(100)
         assert post(port, "/act", b'{"image": 1, "instruction": "go"}')[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "127.0.0.1:1"}, 200),
+        ({"Host": "[::1]:1"}, 200),
+        ({"Host": "LOCALHOST"}, 200),
+        ({"Host": "rebound.example:8000"}, 421),
+        ({"Host": "rebound.example", "Origin": "http://rebound.example", "Sec-Fetch-Site": "same-origin"}, 421),
+        ({"Origin": "https://page.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:1", "Host": "127.0.0.1:1"}, 403),
+        ({"Origin": "http://127.0.0.1:1", "Host": "127.0.0.1:1"}, 200),
+        ({"Content-Type": "text/plain;charset=UTF-8"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+        ({"Content-Type": "application/vnd.api+json"}, 200),
+    ],
+)
+def test_no_page_of_another_site_uses_the_model(headers: dict[str, str], status: int) -> None:
+    """As `merton.web.access`: a browser names the page's host, or says on whose behalf it sends (Fetch metadata)."""
+    observation = b'{"image": 1, "instruction": "go"}'
+    with served(Still, "act") as port:
+        assert post(port, "/act", observation, headers)[0] == status
+    if not any(name == "Content-Type" for name in headers):
+        with served(NoisyDroid, "openpi") as port:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+            connection.request("GET", "/healthz", headers=headers)
+            assert connection.getresponse().status == (403 if status == 421 else status)
+            connection.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /a", b"POST /act HTTP/1.1\r\nContent-Le", b"X"])
+@pytest.mark.parametrize(("model", "protocol"), [(Still, "act"), (NoisyDroid, "openpi")])
+def test_half_sent_requests_hold_few_threads(
+    monkeypatch: pytest.MonkeyPatch, model: type, protocol: str, sent: bytes
+) -> None:
+    monkeypatch.setattr(serving, "MOST_WAITING", 8)
+    before = threading.active_count()
+    with served(model, protocol) as port, ExitStack() as stack:
+        for _ in range(60):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S))
+            one.sendall(sent)
+        until(lambda: threading.active_count() <= before + 8 + 4)
+        if protocol == "act":
+            assert post(port, "/act", b'{"image": 1, "instruction": "go"}')[0] == 200
+        else:
+            assert openpi(port).act(observation("side", "wrist")).deltas.size
+
+
+def test_a_request_that_does_not_arrive_is_cut_off_and_an_idle_client_is_served_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with served(Still, "act") as port:
+        kept = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        for _ in range(3):
+            kept.request("POST", "/act", b'{"image": 1, "instruction": "go"}')
+            assert kept.getresponse().read()
+        monkeypatch.setattr(serving, "IDLE_S", 0.3)
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as slow:
+            slow.sendall(b"POST /act HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
+            assert slow.recv(100) == b"", "closed by the limit of the whole request, not of one byte"
+        kept.close()
 
 
 def test_roboarenas_messages_are_understood() -> None:

@@ -3,6 +3,7 @@
 __all__ = [
     "again",
     "dry_run",
+    "failed_models",
     "forks",
     "local",
     "paired",

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import importlib
 import inspect
 import io
+import ipaddress
 import json
 import os
 import socket
@@ -40,9 +42,14 @@ LARGEST_IMAGE_PX = 2**27
 """Most pixels of all images of a request together; their sizes are read before they are decoded."""
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(LARGEST_IMAGE_PX))  # OpenCV reads it once, as it loads
 IDLE_S = 60.0
-"""A connection that is silent for so long is closed [s]."""
+"""A connection that is silent for so long, or takes so long for one request, is closed [s]."""
+LONGEST_HEAD = 16 * 1024
+"""Of a request to the websocket [bytes]."""
+MOST_WAITING = 64
+"""Connections whose request has not arrived as a whole, each with a thread; beyond them the oldest is closed."""
 METHODS = {"openpi": "act", "act": "act", "chat": "answer"}
 """The method that a class needs for each protocol."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NUMBERS = "biuf"
 """Kinds of arrays that are sent: truth values, integers, floats. Nothing is ever unpickled."""
 
@@ -143,6 +150,79 @@ def _number_type(dtype: Any) -> np.dtype:
     return kind
 
 
+def refusal(headers: Any, names: frozenset) -> tuple:
+    """(status, why) of a request that a web page of another site may have had a browser send; (0, "") of any other.
+
+    The rules of Merton's other servers (merton.web.access), written out here because this file is copied alone. A page
+    can let its own host name resolve to this machine (DNS rebinding), but the browser still sends that name; and it
+    says in Sec-Fetch-Site or Origin on whose behalf it sends. A client that sends no Host is no browser.
+
+    Args:
+        headers: with a method `get`.
+        names: host names that this server goes by, beside addresses.
+    """
+    host = (headers.get("Host") or "").strip().lower()
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name and name not in names and not _is_address(name):
+        return 421, f"this server does not go by the host name {name[:80]!r}: use its address"
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    foreign = origin is not None and origin.lower().partition("://")[2] != host
+    if foreign if site is None else site not in ("same-origin", "none"):
+        return 403, "this was sent by a web page of another site"
+    return 0, ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
+def _names(host: str) -> frozenset:
+    """The host names of a server that listens on `host`: of this machine, unless that is loopback."""
+    known = {"localhost", host.lower()}
+    if host not in LOOPBACK:
+        known |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
+    return frozenset(known)
+
+
+class Waiting:
+    """The connections whose request has not arrived: `MOST_WAITING` at most, each for `IDLE_S` at most."""
+
+    def __init__(self) -> None:
+        self._since: dict = {}  # in the order in which they began to wait
+        self._lock = threading.Lock()
+
+    def begin(self, connection: Any) -> None:
+        """A connection waits for its next request."""
+        with self._lock:
+            self._since.pop(connection, None)
+            self._since[connection] = time.monotonic()
+            excess = list(self._since)[: max(0, len(self._since) - MOST_WAITING)]
+            self._close(excess)
+
+    def __contains__(self, connection: Any) -> bool:
+        return connection in self._since
+
+    def end(self, connection: Any) -> None:
+        """Its request has arrived, or it has ended."""
+        with self._lock:
+            self._since.pop(connection, None)
+
+    def close_late(self) -> None:
+        """Close those that have waited for too long."""
+        with self._lock:
+            now = time.monotonic()
+            self._close([one for one, since in self._since.items() if now - since > IDLE_S])
+
+    def _close(self, connections: list) -> None:
+        for one in connections:
+            del self._since[one]
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)  # ends the read of its thread, which closes it
+
+
 class Model:
     """An instance of the class "module:class" with the method of a protocol, called by one thread at a time."""
 
@@ -213,12 +293,36 @@ class OpenPi:
         except ImportError as error:
             raise ServingError(f"the protocol openpi needs {error.name}: pip install websockets msgpack") from None
         self._model = model
+        self._host_names, self._waiting = _names(host), Waiting()
         self._server = serve(
-            self._answer, host, port, compression=None, max_size=MAX_BYTES, process_request=_health_check
+            self._answer, host, port, compression=None, max_size=MAX_BYTES, process_request=self._on_request
         )
+        self._open = self._server.handler
+        self._server.handler = self._on_connection
         self.port = self._server.socket.getsockname()[1]
         self.run = self._server.serve_forever
         self.close = self._server.shutdown
+
+    def _on_connection(self, connection: Any, *rest: Any) -> None:
+        """In the thread of a new connection, which websockets gets once the head of its request is there."""
+        self._waiting.begin(connection)
+        try:
+            arrived = _has_head(connection, self._waiting)
+        finally:
+            self._waiting.end(connection)
+        if arrived:
+            self._open(connection, *rest)
+        else:
+            connection.close()
+            with contextlib.suppress(AttributeError):  # a list of newer versions, from which they take what they served
+                self._server.handler_threads.discard(threading.current_thread())
+
+    def _on_request(self, connection: Any, request: Any) -> Any:
+        """A reply in place of the protocol: to a check of health, or a refusal."""
+        status, why = refusal(request.headers, self._host_names)
+        if status:
+            return connection.respond(403, why + "\n")  # 421 is no status of older websockets
+        return connection.respond(200, "OK\n") if request.path == "/healthz" else None
 
     def _answer(self, connection: Any) -> None:
         """Send the metadata, then a reply to each observation; a failure is sent as text and ends the connection."""
@@ -254,8 +358,20 @@ class OpenPi:
         return pack(reply)
 
 
-def _health_check(connection: Any, request: Any) -> Any:
-    return connection.respond(200, "OK\n") if request.path == "/healthz" else None
+def _has_head(connection: Any, waiting: Waiting) -> bool:
+    """Wait for the head of a request, and leave it there; False if the client has left or takes too long."""
+    ends = time.monotonic() + IDLE_S
+    connection.settimeout(IDLE_S)
+    with contextlib.suppress(OSError):
+        while time.monotonic() < ends and connection in waiting:  # one that gave way still has what it was sent
+            head = connection.recv(LONGEST_HEAD, socket.MSG_PEEK)
+            if b"\r\n\r\n" in head:
+                connection.settimeout(None)
+                return True
+            if not head or len(head) == LONGEST_HEAD:
+                return False
+            time.sleep(0.005)
+    return False
 
 
 class Http:
@@ -264,7 +380,7 @@ class Http:
     scheme = "http"
 
     def __init__(self, routes: dict, host: str, port: int) -> None:
-        self._server = _Server((host, port), type("Handler", (_Handler,), {"routes": routes}))
+        self._server = _Server((host, port), type("Handler", (_Handler,), {"routes": routes, "names": _names(host)}))
         self.port = self._server.server_address[1]
         self.run = lambda: self._server.serve_forever(0.05)
         self.close = self._server.shutdown
@@ -276,7 +392,22 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: Any, handler: Any) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.waiting = Waiting()
         super().__init__(address, handler)
+
+    def process_request(self, request: Any, address: Any) -> None:
+        """Begin a connection in a thread of its own."""
+        self.waiting.begin(request)
+        super().process_request(request, address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        self.waiting.end(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called twenty times a second."""
+        self.waiting.close_late()
 
     def handle_error(self, request: Any, address: Any) -> None:
         """Print the error, unless it is a closed connection; the server continues."""
@@ -290,11 +421,31 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1  # headers and body in one packet
     routes: dict = {}  # noqa: RUF012
+    names: frozenset = frozenset()
+
+    def handle_one_request(self) -> None:
+        """Wait for a request, and serve it."""
+        self.server.waiting.begin(self.connection)  # type: ignore[attr-defined]
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the head of a request; False if it is refused, or is no head of one."""
+        if not super().parse_request():
+            return False
+        status, why = refusal(self.headers, self.names)
+        if status:
+            self.close_connection = True
+            self._send(status, _error(why, "invalid_request_error"))
+        return not status
 
     def do_GET(self) -> None:
         self._serve("GET", None)
 
     def do_POST(self) -> None:
+        kind = self.headers.get_content_type() if "Content-Type" in self.headers else "application/json"
+        if not kind.endswith(("/json", "+json")):  # a page may have a browser send other types without asking first
+            self.close_connection = True
+            return self._send(415, _error(f"the Content-Type is {kind}, not application/json", "invalid_request_error"))
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > MAX_BYTES:
             self.close_connection = True  # the next bytes are the body, not a request
@@ -304,7 +455,7 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.rfile.read(int(length))
         if len(data) < int(length):
             self.close_connection = True
-            return
+            return None
         try:
             body = json.loads(data)
         except (ValueError, RecursionError):
@@ -312,6 +463,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve("POST", body)
 
     def _serve(self, method: str, body: Any) -> None:
+        self.server.waiting.end(self.connection)  # type: ignore[attr-defined]
         path = self.path.partition("?")[0]
         route = self.routes.get((method, path))
         if route is None:
@@ -477,7 +629,7 @@ def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -
     running = server(path, protocol, host, port)
     shown = f"[{host}]" if ":" in host else host
     print(f"{path} serves {protocol} at {running.scheme}://{shown}:{running.port}", flush=True)
-    if host not in ("127.0.0.1", "localhost", "::1"):
+    if host not in LOOPBACK:
         print("anyone who reaches that port may use the model: there is no password", file=sys.stderr, flush=True)
     # A daemon, as are the threads of its connections: a model that hangs does not keep the process alive.
     thread = threading.Thread(target=running.run, daemon=True)
