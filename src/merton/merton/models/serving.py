@@ -360,18 +360,30 @@ class OpenPi:
 
 def _has_head(connection: Any, waiting: Waiting) -> bool:
     """Wait for the head of a request, and leave it there; False if the client has left or takes too long."""
-    ends = time.monotonic() + IDLE_S
+    ends, seen = time.monotonic() + IDLE_S, 0
     connection.settimeout(IDLE_S)
     with contextlib.suppress(OSError):
-        while time.monotonic() < ends and connection in waiting:  # one that gave way still has what it was sent
+        while time.monotonic() < ends and connection in waiting:
+            waits = _wakes_after(connection, seen)
             head = connection.recv(LONGEST_HEAD, socket.MSG_PEEK)
             if b"\r\n\r\n" in head:
+                _wakes_after(connection, 0)
                 connection.settimeout(None)
                 return True
-            if not head or len(head) == LONGEST_HEAD:
+            if not head or len(head) == LONGEST_HEAD or (waits and len(head) <= seen):
                 return False
-            time.sleep(0.005)
+            seen = len(head)
     return False
+
+
+def _wakes_after(connection: Any, seen: int) -> bool:
+    """Have the next look wait for more than so many bytes; where the system cannot, it waits a moment."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
+    except OSError:
+        time.sleep(0.02)
+        return False
+    return True
 
 
 class Http:
