@@ -54,21 +54,58 @@ class PolicyStandIn:
         return rows * float("nan") if self.broken else rows
 
 
+class HistoryStandIn(PolicyStandIn):
+    """Not Diffusion, not VQ-BeT: has queues as theirs, which `select_action` alone fills, with copies at the beginning.
+
+    By modeling_diffusion.py and modeling_vqbet.py of LeRobot. An action is the mean of the states it has seen, halved,
+    and counts the actions of its chunk on joint 1.
+    """
+
+    STEPS = 3
+
+    def reset(self) -> None:
+        """Clear the queues."""
+        self.states: list[Any] = []
+        self.actions: list[Any] = []
+        self.chunks = 0
+
+    def predict_action_chunk(self, batch: dict[str, Any]) -> Any:
+        """(1, 4, 32) of the queued states; fails as torch does where there is none."""
+        import torch
+
+        seen = torch.stack(self.states, dim=1)
+        self.chunks += 1
+        rows = torch.zeros(1, 4, 32)
+        rows[..., :7] = seen.mean(dim=1)[:, None] / 2
+        rows[..., 0] += 0.01 * torch.arange(4) + 0.001 * (seen.shape[1] - self.STEPS) + (self.chunks - 1)
+        return rows
+
+    def select_action(self, batch: dict[str, Any]) -> Any:
+        """(1, 32), the next action of the chunk."""
+        self.seen = batch
+        state = batch["observation.state"]
+        self.states = [*self.states[1:], state] if self.states else [state] * self.STEPS
+        if not self.actions:
+            self.actions = list(self.predict_action_chunk(batch).transpose(0, 1))
+        return self.actions.pop(0)
+
+
 @pytest.fixture
 def lerobot(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """LeRobot's modules as the adapter imports them; the dictionary has their arguments."""
     pytest.importorskip("torch")
-    made: dict[str, Any] = {"broken": False}
+    made: dict[str, Any] = {"broken": False, "class": PolicyStandIn, "config": {}}
 
     class ConfigStandIn:
         @staticmethod
         def from_pretrained(folder: Path) -> SimpleNamespace:
-            return SimpleNamespace(type="pi0", device="cpu", folder=folder)
+            return SimpleNamespace(type="pi0", device="cpu", folder=folder, **made["config"])
 
     class ClassStandIn:
         @staticmethod
         def from_pretrained(folder: Path, config: Any) -> PolicyStandIn:
-            made["policy"] = PolicyStandIn(config, made["broken"])
+            made["policy"] = made["class"](config, made["broken"])
+            made["policy"].reset()
             return made["policy"]
 
     def make_pre_post_processors(config: Any, pretrained_path: str, preprocessor_overrides: Any) -> Any:
@@ -140,6 +177,30 @@ def test_noise_comes_from_the_observation_alone(lerobot: dict[str, Any], checkpo
     model.act(replace(example, noise_seed=5))
     assert (model.act(replace(example, noise_seed=2**63 + 1)).deltas == first).all()
     assert (model.act(replace(example, noise_seed=5)).deltas != first).any()
+
+
+@pytest.mark.parametrize(
+    ("config", "rows"),
+    [
+        ({"n_obs_steps": 2, "n_action_steps": 4, "observation_delta_indices": [-1, 0]}, 4),
+        ({"n_obs_steps": 5, "action_chunk_size": 4, "observation_delta_indices": [-4, -3, -2, -1, 0]}, 4),
+        ({"n_obs_steps": 1, "n_action_steps": 2, "observation_delta_indices": [0]}, 2),
+    ],
+    ids=["as Diffusion", "as VQ-BeT", "a history of one"],
+)
+def test_a_policy_with_a_history_is_shown_the_present_in_place_of_it(
+    lerobot: dict[str, Any], checkpoint: Path, config: dict[str, Any], rows: int
+) -> None:
+    lerobot["class"], lerobot["config"] = HistoryStandIn, config
+    model = policy(checkpoint)
+    example = model.make_example()
+    chunk = model.act(example)
+    assert chunk.deltas.shape == (rows, 7)
+    assert chunk.deltas[1:, 5] == pytest.approx([2 * 0.01] * (rows - 1), abs=1e-6), "the actions of one chunk"
+    assert lerobot["policy"].chunks == 1
+    turned = replace(example, joints_rad=example.joints_rad + np.array([0.3, 0, 0, 0, 0, 0]))
+    model.act(turned)
+    assert (model.act(example).deltas == chunk.deltas).all(), "nothing is kept between two calls"
 
 
 def test_nan_is_an_invalid_action(lerobot: dict[str, Any], checkpoint: Path) -> None:

@@ -255,16 +255,26 @@ def test_from_the_catalogue_and_checked() -> None:
             OpenPi.from_entry(entry.model_copy(update={"convention": ""}))
 
 
-@pytest.mark.parametrize("size", [(240, 424), (480, 640), (90, 100), (301, 77), (224, 224)])
-def test_images_are_resized_as_openpis_clients_do(size: tuple[int, int]) -> None:
+SIZES = [(240, 424), (480, 640), (720, 1280), (90, 100), (301, 77), (1200, 40), (224, 224)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("into", [(224, 224), (180, 320), (37, 91)])
+def test_images_are_resized_as_openpis_clients_do_to_the_bit(size: tuple[int, int], into: tuple[int, int]) -> None:
+    """By openpi_client.image_tools: Pillow's BILINEAR, int() of both lengths, and half of the rest before."""
     from PIL import Image
 
     image: NDArray[np.uint8] = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
-    ratio = max(size[0] / 224, size[1] / 224)
+    ratio = max(size[0] / into[0], size[1] / into[1])
     height, width = int(size[0] / ratio), int(size[1] / ratio)
-    theirs = Image.new("RGB", (224, 224))
+    theirs = Image.new("RGB", into[::-1])
     small = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
-    theirs.paste(small, ((224 - width) // 2, (224 - height) // 2))
-    apart = np.abs(resize_with_padding(image, 224, 224).astype(int) - np.asarray(theirs))
-    assert apart.max() <= 1, "Pillow computes in whole numbers"
-    assert (apart > 0).mean() < 0.1
+    theirs.paste(small, (int((into[1] - width) / 2), int((into[0] - height) / 2)))
+    assert np.array_equal(resize_with_padding(image, *into), np.asarray(theirs))
+
+
+def test_resizing_is_that_of_openpis_own_package() -> None:
+    theirs = pytest.importorskip("openpi_client.image_tools", reason="openpi-client is not installed")
+    for size in SIZES:
+        image = np.random.default_rng(1).integers(0, 256, (*size, 3), np.uint8)
+        assert np.array_equal(resize_with_padding(image, 224, 224), theirs.resize_with_pad(image, 224, 224))

@@ -36,7 +36,7 @@ class LeRobot(Policy):
         device: such as "cuda:1"; "" is the GPU if there is one.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
 
     def __init__(
         self,
@@ -63,6 +63,9 @@ class LeRobot(Policy):
     def act(self, observation: Observation) -> ActionChunk:
         """The chunk, converted; noise comes from the observation's seed alone.
 
+        A policy that looks at several instants (Diffusion, VQ-BeT) is shown this one in the place of all, as LeRobot
+        does at the beginning of an episode: models keep nothing between two calls.
+
         Raises:
             InputError: a view is missing.
             InvalidActionError: no usable action.
@@ -83,7 +86,7 @@ class LeRobot(Policy):
         gpus = range(torch.cuda.device_count())
         with torch.inference_mode(), torch.random.fork_rng(devices=gpus):
             torch.manual_seed(observation.noise_seed % 2**63)
-            raw = after(policy.predict_action_chunk(before(batch)))
+            raw = after(_chunk(policy, before(batch)))
         rows = raw[0].to(torch.float32).cpu().numpy()
         used = sent if self._convention.rest else None
         return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
@@ -116,6 +119,22 @@ class LeRobot(Policy):
                 )
             self._loaded = policy, before, after
         return self._loaded
+
+
+def _chunk(policy: Any, batch: dict[str, Any]) -> Any:
+    """The actions (1, n, d) of a policy that was reset, by LeRobot's documented methods.
+
+    `select_action` is the one that "deals with caching" where a model uses a history of observations: it fills the
+    queues that `predict_action_chunk` of such a policy finds empty, and gives one action of the chunk a call.
+    A policy's configuration says in `observation_delta_indices` which observations it uses; None is the present one.
+    """
+    config = policy.config
+    if getattr(config, "observation_delta_indices", None) is None:
+        return policy.predict_action_chunk(batch)
+    import torch
+
+    rows = getattr(config, "n_action_steps", None) or getattr(config, "action_chunk_size", None) or 1
+    return torch.stack([policy.select_action(dict(batch)) for _ in range(rows)], dim=1)
 
 
 def require_lerobot() -> None:

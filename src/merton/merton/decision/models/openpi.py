@@ -120,7 +120,7 @@ class OpenPi(Policy):
         InputError: not an address, no such dialect, or more cameras than it has keys for.
     """
 
-    adapter_version = "2"
+    adapter_version = "3"
 
     def __init__(
         self,
@@ -142,6 +142,7 @@ class OpenPi(Policy):
         check_url(chosen.url, ("ws", "wss"))
         self._websockets = optional("websockets")
         optional("msgpack")
+        optional("PIL.Image")
         optional("websockets.asyncio.client")
         self._server = Remote(chosen.url, chosen.patience)
         self._loop: asyncio.AbstractEventLoop | None = None
