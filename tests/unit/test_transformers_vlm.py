@@ -211,3 +211,41 @@ def test_an_entry_is_enough(folder: Path) -> None:
 
 def args() -> tuple[tuple[Image, ...], str, int]:
     return QUESTIONS[0].images, "how?", 8
+
+
+def test_smolvlm_needs_no_processor_of_videos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processor looks up `video_processor.num_frames` for a prompt about a still, and wants a package for words."""
+    from transformers.models.smolvlm import processing_smolvlm
+
+    folder = str(tiny_checkpoints.smolvlm(tmp_path))
+    monkeypatch.setattr(processing_smolvlm, "num2words", None)
+    with pytest.raises(MissingDependencyError, match="smol: Package `num2words` is required"):
+        TransformersVlm("smol", folder).answer([noise(48, 64, 0)], "where?")
+    monkeypatch.setattr(processing_smolvlm, "num2words", str)  # in its place: no number of a video is written
+    smol = TransformersVlm("smol", folder)
+    assert all(finding.ok for finding in smol.check())
+    alone = [smol.answer([image], "where?", 8).text for image in (noise(48, 64, 0), noise(60, 40, 1))]
+    questions = [Question((image,), "where?", 8) for image in (noise(48, 64, 0), noise(60, 40, 1))]
+    assert [answer.text for answer in smol.answer_batch(questions)] == alone
+
+
+PALIGEMMA = (
+    "{% for message in messages %}{% for part in message['content'] %}{% if part['type'] == 'image' %}<image>"
+    "{% else %}answer en {{ part['text'] }}{% endif %}{% endfor %}{% endfor %}"
+)
+
+
+def test_a_checkpoint_without_a_chat_template_gets_its_form_of_prompt_from_the_catalogue(tmp_path: Path) -> None:
+    folder = str(tiny_checkpoints.paligemma(tmp_path))
+    with pytest.raises(InputError, match="has no chat template: write the form of its prompt as chat_template"):
+        TransformersVlm("pali", folder).answer([noise(48, 64, 0)], "where?")
+    entry = ModelEntry(
+        name="pali", description="", adapter="transformers", checkpoint=folder, settings={"chat_template": PALIGEMMA}
+    )
+    pali = entry.build()
+    assert isinstance(pali, TransformersVlm)
+    assert all(finding.ok for finding in pali.check())
+    shown = pali._words.decode(pali._inputs([Question((noise(48, 64, 0),), "where?")])["input_ids"][0])
+    assert shown.count("<image>") == 16
+    assert "answer en where?" in shown
+    assert pali.answer([noise(48, 64, 0)], "where?", 8).text != pali.answer([noise(48, 64, 3)], "where?", 8).text

@@ -278,3 +278,67 @@ def make(name: str, folder: Path) -> Path:
 
     torch.manual_seed(0)
     return CHECKPOINTS[name](folder)
+
+
+def smolvlm(folder: Path) -> Path:
+    """SmolVLMForConditionalGeneration, whose processor looks up the rate of videos for every prompt."""
+    from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration
+    from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
+
+    special = {
+        "fake_image_token": "<fake_token_around_image>",
+        "image_token": "<image>",
+        "global_image_token": "<global-img>",
+        "end_of_utterance_token": "<end_of_utterance>",
+        "video_token": "<video>",
+    }
+    words = tokenizer(special, _template("<image>"))
+    config = SmolVLMConfig(
+        vision_config={
+            "hidden_size": HIDDEN,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "initializer_range": SPREAD,
+            "image_size": IMAGE_PX,
+            "patch_size": 7,
+        },
+        text_config={"model_type": "llama", **_text(len(words))},
+        image_token_id=words.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+        pad_token_id=0,
+    )
+    edge = {"longest_edge": IMAGE_PX}
+    pixels = SmolVLMImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
+    _save(folder, SmolVLMForConditionalGeneration(config), words, pixels)
+    settings = {"processor_class": "SmolVLMProcessor", "image_seq_len": 4}
+    (folder / "processor_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
+def paligemma(folder: Path) -> Path:
+    """PaliGemmaForConditionalGeneration, which has no chat template."""
+    from transformers import PaliGemmaConfig, PaliGemmaForConditionalGeneration
+    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+
+    words = tokenizer({"image_token": "<image>"}, "")
+    words.chat_template = None
+    config = PaliGemmaConfig(
+        vision_config={
+            "hidden_size": HIDDEN,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "initializer_range": SPREAD,
+            "image_size": IMAGE_PX,
+            "patch_size": 7,
+            "projection_dim": HIDDEN,
+        },
+        text_config={"model_type": "gemma", **_text(len(words), head_dim=8)},
+        image_token_index=words.convert_tokens_to_ids("<image>"),
+        projection_dim=HIDDEN,
+        hidden_size=HIDDEN,
+    )
+    pixels = SiglipImageProcessorPil(size={"height": IMAGE_PX, "width": IMAGE_PX})
+    pixels.image_seq_length = 16
+    return _save(folder, PaliGemmaForConditionalGeneration(config), words, pixels)

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
@@ -33,9 +34,11 @@ class TransformersVlm(VisionLanguageModel):
         device: such as "cuda:1"; "" is the GPU if there is one.
         batch_size: most questions answered at once.
         deadline_s: a batch that takes longer is an infrastructure failure [s].
+        chat_template: the form of a prompt, in Jinja over `messages` as transformers has it, for a checkpoint that has
+            none, such as PaliGemma's; "" for the checkpoint's own.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class TransformersVlm(VisionLanguageModel):
         device: str = "",
         batch_size: int = 8,
         deadline_s: float = 120.0,
+        chat_template: str = "",
     ) -> None:
         if remote_code and not revision:
             raise InputError(f"{name}: code of {checkpoint} is run only at a pinned revision; name one")
@@ -54,14 +58,14 @@ class TransformersVlm(VisionLanguageModel):
             raise InputError(f"{name}: batch_size and deadline_s must be positive, got {batch_size} and {deadline_s}")
         self.name = name
         self.checkpoint, self.revision, self.prompt, self.remote_code = checkpoint, revision, prompt, remote_code
-        self.batch_size, self.deadline_s = batch_size, deadline_s
+        self.batch_size, self.deadline_s, self.chat_template = batch_size, deadline_s, chat_template
         self._device = device
         self._processor: Any = None
         self._model: Any = None
 
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> TransformersVlm:
-        """The model of a catalogue entry; its settings may name device, batch_size and deadline_s."""
+        """The model of a catalogue entry; its settings may name device, batch_size, deadline_s and chat_template."""
         return cls(entry.name, entry.checkpoint, entry.revision, entry.prompt, entry.remote_code, **entry.settings)
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
@@ -144,21 +148,27 @@ class TransformersVlm(VisionLanguageModel):
             self._config = transformers.AutoConfig.from_pretrained(folder, **here)
             self._words = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", **here)
             self._images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **here)
+            self._chats = not isinstance(self._config, transformers.VisionEncoderDecoderConfig)
+            if self._chats and type(self._config) not in PROCESSOR_MAPPING:
+                raise InputError(f"{self.name}: transformers has no processor for a {type(self._config).__name__}")
+            processor = self._images
+            if self._chats:
+                processor = _stills_only(PROCESSOR_MAPPING[type(self._config)], self._images, self._words, folder)
         except ImportError as error:
             raise MissingDependencyError(f"{self.name}: {_first_line(error)}") from None
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             raise MissingDependencyError(
                 f"{self.name}: {folder} is no checkpoint to load: {_first_line(error)}"
             ) from None
-        self._chats = not isinstance(self._config, transformers.VisionEncoderDecoderConfig)
-        if not self._chats:
-            self._processor = self._images
-            return
-        if type(self._config) not in PROCESSOR_MAPPING:
-            raise InputError(f"{self.name}: transformers has no processor for a {type(self._config).__name__}")
-        self._processor = _stills_only(PROCESSOR_MAPPING[type(self._config)], self._images, self._words, folder)
-        if self._processor.chat_template is None and self._words.chat_template is None:
-            raise InputError(f"{self.name}: the checkpoint in {folder} has no chat template")
+        templates = (self.chat_template, getattr(processor, "chat_template", None), self._words.chat_template)
+        if self._chats and not any(templates):
+            raise InputError(
+                f"{self.name}: the checkpoint in {folder} has no chat template: write the form of its prompt as "
+                "chat_template into the settings of the entry, in Jinja, as its model card shows it"
+            )
+        self._processor = processor
 
     def _inputs(self, questions: Sequence[Question]) -> Any:
         """The arguments of the model's `generate`."""
@@ -178,6 +188,7 @@ class TransformersVlm(VisionLanguageModel):
                 [{"role": "user", "content": [*[{"type": "image"}] * len(some), {"type": "text", "text": text}]}],
                 tokenize=False,
                 add_generation_prompt=True,
+                **({"chat_template": self.chat_template} if self.chat_template else {}),
             )
             for some, text in zip(images, (self._prompted(question) for question in questions), strict=True)
         ]
@@ -238,7 +249,10 @@ def import_torch() -> Any:
 
 
 def _stills_only(kind: Any, images: Any, words: Any, folder: Path) -> Any:
-    """A processor of class `kind` without its video part, whose import needs torchvision."""
+    """A processor of class `kind` without its video part, whose import needs torchvision.
+
+    Some classes, such as SmolVLM's, look up the rate of videos for every prompt: that of the missing part is None.
+    """
 
     class StillsOnly(kind):
         @classmethod
@@ -251,7 +265,10 @@ def _stills_only(kind: Any, images: Any, words: Any, folder: Path) -> Any:
                 return super().check_argument_for_proper_class(argument_name, argument)
             return type(None)
 
-    return StillsOnly.from_pretrained(folder, local_files_only=True)
+    processor = StillsOnly.from_pretrained(folder, local_files_only=True)
+    if "video_processor" in kind.get_attributes() and getattr(processor, "video_processor", None) is None:
+        processor.video_processor = SimpleNamespace(num_frames=None, fps=None)
+    return processor
 
 
 def _filter_name(resample: Any) -> str:
