@@ -61,6 +61,8 @@ missing_debian_packages() {
   libraries=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p)
   grep -q 'libEGL\.so\.1' <<<"$libraries" || echo libegl1
   grep -q 'libGL\.so\.1' <<<"$libraries" || echo libgl1
+  # pinocchio is linked against it
+  grep -q 'libgomp\.so\.1' <<<"$libraries" || echo libgomp1
   # pyrealsense2 is linked against it
   grep -q 'libusb-1\.0\.so\.0' <<<"$libraries" || echo libusb-1.0-0
   # EGL needs a driver: Mesa's software renderer serves machines without a GPU

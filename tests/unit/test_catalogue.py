@@ -21,6 +21,7 @@ from merton.decision.models.base import ADAPTERS as VLA_ADAPTERS
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, UnknownNameError
+from merton.experiment.plan import ExperimentSpec
 from merton.models.base import Finding
 from merton.models.catalogue import VARIABLE, Catalogue, Entry, examine
 from merton.models.checkpoints import locate, missing_weights, revision_of
@@ -203,8 +204,29 @@ def test_a_policys_convention_has_to_be_known() -> None:
 
 def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "gone.yaml"))
-    with pytest.raises(InputError, match=r"cannot read .*gone\.yaml"):
+    says = r"^cannot read .*gone\.yaml, which MERTON_CATALOGUE names: there is no such file$"
+    with pytest.raises(InputError, match=says):
         len(Catalogue("vlm", ModelEntry))
+
+
+def test_an_experiment_is_not_blamed_for_a_file_of_the_catalogue(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The check of an experiment's names reads the catalogue: its mistakes had the experiment's file and line."""
+    for one in (MODELS, POLICIES):
+        monkeypatch.setattr(one, "_read", False)
+        monkeypatch.setattr(one, "_entries", {})
+    text = "name: t\nagents: [{id: a, vla: hold}]\ntasks: [reach]\n"
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "gone.yaml"))
+    with pytest.raises(InputError, match=r"^cannot read .*gone\.yaml"):
+        loads(text, ExperimentSpec, "mine.yaml")
+    (tmp_path / "torn.yaml").write_text("vla:\n  - {name: a}\n")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "torn.yaml"))
+    with pytest.raises(InputError, match=r"^[^,]*torn\.yaml, line 2: .*is missing"):
+        loads(text, ExperimentSpec, "mine.yaml")
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(InputError, match=r"^mine\.yaml, line 2: agents, entry 1, vla: unknown vla 'hald'"):
+        loads(text.replace("hold", "hald"), ExperimentSpec, "mine.yaml")
 
 
 @pytest.mark.parametrize(

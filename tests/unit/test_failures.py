@@ -15,10 +15,17 @@ import numpy as np
 import pytest
 import typer
 
+from merton.cli import main
 from merton.cli import runs as commands
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, checked_answer
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.errors import ErrorCode, InfrastructureError, InvalidAnswerError, MissingDependencyError
+from merton.errors import (
+    ErrorCode,
+    InfrastructureError,
+    InvalidAnswerError,
+    MissingDependencyError,
+    missing_library,
+)
 from merton.experiment.failed_models import failed_models
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
@@ -241,3 +248,23 @@ def test_a_run_whose_models_always_fail_ends_with_their_sentences(
     assert "Trials in which the VLM gave no answer, and which have no cognition score: mute 2." in said.out
     page = (run.path / "report.html").read_text()
     assert page.count("vlm-raises gave no answer to either image: RuntimeError: shapes do not fit") >= 2
+
+
+def test_a_library_that_the_system_lacks_is_named_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the loader of Linux says it, of pinocchio on a machine without libgomp1."""
+    lacking = ImportError("libgomp.so.1: cannot open shared object file: No such file or directory")
+    assert "this system lacks libgomp.so.1: install libgomp1" in str(missing_library(lacking))
+    assert missing_library(ImportError("cannot import name 'x' from 'y'")) is None
+    assert missing_library(ModuleNotFoundError("No module named 'y'")) is None
+
+    def broken(**_: Any) -> None:
+        raise lacking
+
+    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("merton: this system lacks libgomp.so.1: install libgomp1")

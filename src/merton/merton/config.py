@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from merton.errors import InputError, did_you_mean
+from merton.errors import FileError, InputError, did_you_mean
 from merton.files import refuse_folder
 
 MAX_BYTES = 1_000_000
@@ -99,52 +99,56 @@ def validated(
         return adapter.validate_python(data)
     except ValidationError as error:
         faults = error.errors(include_url=False)
+        for fault in faults:
+            if isinstance(of_another := fault.get("ctx", {}).get("error"), FileError):
+                raise of_another from None
         others = len({_place(tree, fault["loc"])[1] for fault in faults if not _same_value(tree, fault, faults[0])})
         more = f" (and {others} more)" if others else ""
-        raise InputError(f"{_sentence(where, tree, model, faults[0])}{more}") from None
+        kind = InputError if tree is None else FileError
+        raise kind(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
 def load(path: Path, model: type[ModelType]) -> ModelType:
     """Read the YAML file at `path` as `model`.
 
     Raises:
-        InputError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
+        FileError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
             key, or a value the model refuses; the text names file, line, key and the valid choices.
     """
     refuse_folder(path, ".yaml")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file") from None
+        raise FileError(f"{path} is not a text file") from None
     return loads(text, model, str(path))
 
 
 def loads(text: str, model: type[ModelType], name: str = "configuration") -> ModelType:
     """Like `load`, from a string; `name` stands for the file in error texts."""
     if len(text) > MAX_BYTES:
-        raise InputError(f"{name}: larger than {MAX_BYTES} bytes")
+        raise FileError(f"{name}: larger than {MAX_BYTES} bytes")
     yaml = YAML(typ="rt", pure=True)
     try:
         depth = 0
         for token in yaml.scan(text):
             kind, line = type(token).__name__, token.start_mark.line + 1
             if kind in ("AliasToken", "TagToken"):
-                raise InputError(f"{name}, line {line}: aliases and tags are not allowed; write the value out")
+                raise FileError(f"{name}, line {line}: aliases and tags are not allowed; write the value out")
             depth += kind.endswith("StartToken") - kind.endswith("EndToken")
             if depth > MAX_DEPTH:
-                raise InputError(f"{name}, line {line}: nested deeper than {MAX_DEPTH} levels")
+                raise FileError(f"{name}, line {line}: nested deeper than {MAX_DEPTH} levels")
         tree = yaml.load(text)
-    except InputError:
+    except FileError:
         raise
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{name}, line {line}: {error.problem or error}") from None
+        raise FileError(f"{name}, line {line}: {error.problem or error}") from None
     except (YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
+        raise FileError(f"{name}: {str(error).splitlines()[0]}") from None
     if not isinstance(tree, CommentedMap):
-        raise InputError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
+        raise FileError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
     return validated(model, _plain(tree), name, tree)
 
 

@@ -7,6 +7,7 @@ choices; the command line prints that sentence and exits with 2.
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import sys
 import traceback
@@ -90,6 +91,13 @@ class MertonError(Exception):
 
 class InputError(MertonError, ValueError):
     """A value from outside is wrong; the text names it and the valid ones."""
+
+
+class FileError(InputError):
+    """A file cannot be read, or has a mistake; the text names it.
+
+    A file that reads another one is not blamed for it: the text of such an error stays as it is.
+    """
 
 
 LISTS = {
@@ -199,6 +207,19 @@ about it. Ours: code of a lab raises the types of Python, and OSError has Connec
 def reason_of(error: Exception) -> str:
     """An error in one sentence: that of Merton's own as it is, any other as `describe_error`."""
     return str(error) if isinstance(error, MertonError) else describe_error(error)
+
+
+def missing_library(error: ImportError) -> MissingDependencyError | None:
+    """The error for a package that is installed and needs a shared library that this system lacks; None for another."""
+    found = re.match(r"(lib[\w.+-]+): cannot open shared object file", str(error))
+    if found is None:
+        return None
+    package = SYSTEM_PACKAGES.get(found[1], "the package that has it")
+    return MissingDependencyError(f"this system lacks {found[1]}: install {package} with its package manager")
+
+
+SYSTEM_PACKAGES = {"libgomp.so.1": "libgomp1", "libGL.so.1": "libgl1", "libEGL.so.1": "libegl1"}
+"""Shared library to its package in Debian and Ubuntu: those that pinocchio and MuJoCo need and no wheel brings."""
 
 
 def describe_error(error: Exception) -> str:

@@ -162,11 +162,11 @@ def claim(file: Path, settings: Mapping[str, Any], work: str) -> None:
 
 
 def refuse_folder(path: Path, ending: str = "") -> None:
-    """Raises InputError if a file that is to be read is a folder; the sentence names a file in it that may be meant."""
+    """Raises FileError if a file that is to be read is a folder; the sentence names a file in it that may be meant."""
     if path.is_dir():
         there = sorted(one.name for one in path.glob(f"*{ending}") if one.is_file())
         meant = f"name the file in it, such as {path / there[0]}" if there else "name a file"
-        raise InputError(f"{path} is a folder: {meant}")
+        raise FileError(f"{path} is a folder: {meant}")
 
 
 def refuse_file(folder: Path) -> None:

@@ -59,6 +59,10 @@ QUIET_S = 3.0
 """How long a command may say nothing where there is no terminal to draw a bar on [s]."""
 
 
+LONGEST_QUIET_S = 60.0
+"""The longest pause between two such lines [s]: a run of a night fills no log, and a CI takes none for hanging."""
+
+
 def run_named(name: Path | None) -> Path | None:
     """The folder of the run that an argument names; see `merton.experiment.run_names.find_run`."""
     from merton.experiment.run_names import find_run
@@ -176,12 +180,14 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def _repeated(state: Callable[[], str]) -> Iterator[None]:
-    """Print the state every few seconds: for where no bar can be drawn, such as in the log of a CI."""
+    """Print the state after a few seconds, then ever more rarely: where no bar is drawn, such as in the log of a CI."""
     ended = threading.Event()
 
     def repeat() -> None:
-        while not ended.wait(QUIET_S):
+        pause_s = QUIET_S
+        while not ended.wait(pause_s):
             print_err(state())
+            pause_s = min(2 * pause_s, max(QUIET_S, LONGEST_QUIET_S))
 
     repeating = threading.Thread(target=repeat, daemon=True)
     repeating.start()

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from merton.cli.console import STDOUT, print_out, working
-from merton.errors import MertonError, MissingDependencyError
+from merton.errors import SYSTEM_PACKAGES, MertonError, MissingDependencyError
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph
 from merton.graph.supervisor import claim_domain, environment, find_executable
@@ -89,9 +89,9 @@ def _resources() -> str:
 
 
 def _libraries() -> str:
-    for library in ("libGL.so.1", "libEGL.so.1"):
+    for library in SYSTEM_PACKAGES:
         ctypes.CDLL(library)
-    return "libGL and libEGL load"
+    return f"{', '.join(library.partition('.')[0] for library in SYSTEM_PACKAGES)} load"
 
 
 def _simulator() -> str:
@@ -145,7 +145,7 @@ CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("interfaces", _interfaces, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("nodes", _nodes, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("description", _resources, "run `make setup`, or `colcon build` and source install/setup.bash"),
-    ("OpenGL", _libraries, "sudo apt-get install libgl1 libegl1 libegl-mesa0 libgl1-mesa-dri"),
+    ("libraries", _libraries, "sudo apt-get install libgomp1 libgl1 libegl1 libegl-mesa0 libgl1-mesa-dri"),
     ("simulator", _simulator, "sudo apt-get install libegl-mesa0 libgl1-mesa-dri; MUJOCO_GL=osmesa needs libosmesa6"),
     ("ports", _domain, "end other Mertons of this machine"),
     ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),

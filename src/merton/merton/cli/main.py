@@ -27,7 +27,7 @@ from merton.cli import (
 )
 from merton.cli.annotate import annotate_command
 from merton.cli.attribute import attribute_command
-from merton.cli.console import print_err, print_out
+from merton.cli.console import own_command, print_err, print_out
 from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
 from merton.cli.mistakes import sentence
@@ -39,7 +39,7 @@ from merton.cli.replay import replay_command
 from merton.cli.reproduce import reproduce_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
-from merton.errors import ErrorCode, InputError, MertonError
+from merton.errors import ErrorCode, InputError, MertonError, missing_library
 from merton.processes import ENDING
 
 USER_MISTAKE = 2
@@ -125,6 +125,11 @@ def main() -> None:
     except MertonError as error:
         print_err(f"merton: {error}")
         sys.exit(USER_MISTAKE if isinstance(error, InputError) else 1)
+    except ImportError as error:
+        if (lacking := missing_library(error)) is None:
+            raise
+        print_err(f"merton: {lacking}; {own_command('doctor')} checks the rest of this machine")
+        sys.exit(1)
     except Exception as error:
         if not hasattr(error, "format_message"):  # the command line's own errors: unknown option, missing argument
             raise

@@ -22,6 +22,7 @@ from merton.errors import (
     InvalidActionError,
     InvalidAnswerError,
     missing,
+    missing_library,
     reason_of,
 )
 from merton.execution.kinematics import UR5, base_from_tcp
@@ -49,6 +50,8 @@ except ModuleNotFoundError as _error:
     if (_error.name or "").partition(".")[0] not in ("mujoco", "pinocchio", "xacro"):
         raise
     raise missing(_error.name or "", "sim", "a trial in the simulated cell") from None
+except ImportError as _error:
+    raise missing_library(_error) or _error from None
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""

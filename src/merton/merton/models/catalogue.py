@@ -20,6 +20,7 @@ from pydantic import Field, create_model, field_validator, model_validator
 
 from merton.config import Model, load, text_like
 from merton.errors import (
+    FileError,
     InfrastructureError,
     InputError,
     MertonError,
@@ -235,11 +236,18 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
 
 
 def catalogue_files(kind: str) -> list[Path]:
-    """The files of the catalogue, in reading order: Merton's own, the lab's, and those of MERTON_CATALOGUE."""
+    """The files of the catalogue, in reading order: Merton's own, the lab's, and those of MERTON_CATALOGUE.
+
+    Raises FileError if there is none of that name.
+    """
     files = [resource("merton_bringup", f"config/catalogue/{kind}.yaml")]
     if (labs := LABS_FILE.expanduser()).exists():
         files.append(labs)
-    return files + [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    for path in named:
+        if not path.is_file():
+            raise FileError(f"cannot read {path}, which {VARIABLE} names: there is no such file")
+    return files + named
 
 
 def _unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:

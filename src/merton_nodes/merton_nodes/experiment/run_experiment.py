@@ -37,7 +37,8 @@ LOADING_LIMIT_S = 1800.0
 """Timeout of the start of all nodes with models to be loaded [s]: gigabytes from a slow disk."""
 POLL_S = 0.25
 LINE_PERIOD_S = 4.0
-"""Least time between two lines of progress where no terminal shows a bar [s]."""
+"""Time between the first two lines of progress where no terminal shows a bar [s]; each further one is twice as long."""
+LONGEST_LINE_PERIOD_S = 60.0
 RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 120.0
@@ -76,13 +77,13 @@ class Client(Node):
         self.result: Any = None
         self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
-        self.said_s = -math.inf
+        self.said_s, self.line_period_s = -math.inf, LINE_PERIOD_S
 
     def say(self, progress: Progress, text: str) -> None:
         """Print a line of progress where no terminal shows a bar, unless the last one is fresh."""
         now_s = time.monotonic()
-        if not progress.console.is_terminal and now_s >= self.said_s + LINE_PERIOD_S:
-            self.said_s = now_s
+        if not progress.console.is_terminal and now_s >= self.said_s + self.line_period_s:
+            self.said_s, self.line_period_s = now_s, min(2 * self.line_period_s, LONGEST_LINE_PERIOD_S)
             progress.console.print(text, highlight=False, markup=False)
 
     def wait_for_recorder(self) -> bool:
