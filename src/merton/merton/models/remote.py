@@ -11,6 +11,7 @@ import concurrent.futures
 import itertools
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -290,11 +291,8 @@ def without_key(body: bytes, key: str) -> bytes:
 
 def code_of(error: object) -> int:
     """The status in the `code` or `status` of an error in a reply; 0 without one."""
-    given = [error.get("code"), error.get("status")] if isinstance(error, dict) else []
-    for value in given:
-        if str(value).isascii() and str(value).isdigit() and 400 <= int(value) <= 599:
-            return int(value)
-    return 0
+    given = [str(error.get("code")), str(error.get("status"))] if isinstance(error, dict) else []
+    return next((int(text) for text in given if re.fullmatch("[45][0-9][0-9]", text)), 0)
 
 
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
