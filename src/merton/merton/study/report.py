@@ -20,7 +20,7 @@ from merton.pages.environment import environment
 from merton.pages.words import date_and_time
 from merton.results import export, trial_files
 from merton.results.metrics import METRICS
-from merton.results.records import STAIRCASE, TrialRecord
+from merton.results.records import STAIRCASE, Outcome, TrialRecord
 from merton.results.statistics import mean
 from merton.results.store import ResultStore
 from merton.results.text import one_line, places, printable
@@ -197,6 +197,7 @@ def _failures(run: Path, records: Sequence[TrialRecord], subjects: Collection[st
         "troubles": [row for row in shown if row[0].agent in subjects],
         "floor_troubles": [row for row in shown if row[0].agent not in subjects],
         "trouble_count": len(found),
+        "failed_in_successes": any(record.outcome is Outcome.SUCCESS for record in found),
     }
 
 
