@@ -93,3 +93,15 @@ def test_only_real_differences_to_a_record_are_named() -> None:
     assert list(differences(replace(record, execution=far), scores)) == [("execution", far, scores.execution)]
     unscored = replace(record, decision=None)
     assert list(differences(unscored, scores)) == [("decision", None, scores.totals["decision"])]
+
+
+@pytest.mark.parametrize("answers", [(None, None), ("red", None), (None, "")])
+def test_a_recorded_score_of_answers_that_were_not_given_differs(answers: tuple[str | None, str | None]) -> None:
+    """As `merton recording rescore` finds it in recordings of before: two absent answers had scored 1."""
+    said = replace(EVIDENCE, answers=answers)
+    totals = score(said, Outcome.FAILURE).totals
+    record = TrialRecord(
+        "run", "agent", TestCase("reach", 0, "jpeg", 5), Outcome.FAILURE, **(totals | {"cognition": 1.0})
+    )
+    assert list(differences(record, score(said, Outcome.FAILURE))) == [("cognition", 1.0, None)]
+    assert not list(differences(replace(record, cognition=None), score(said, Outcome.FAILURE)))
