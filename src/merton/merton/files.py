@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.errors import FileError, InfrastructureError, InputError, MissingDependencyError
 
 UNFINISHED = ".unfinished"
 """Ending of the drafts of `written_whole` and `made_once`; only a killed process leaves one behind."""
