@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, TypeVar
 
+from merton.cognition.final_answer import without_reasoning
 from merton.config import Model, validated
 from merton.errors import InputError
 
@@ -20,8 +21,8 @@ _SHOWN = 60
 def parsed(text: str, schema: type[ModelType]) -> ModelType:
     """An answer as a `schema`.
 
-    Reasoning that ends with </think> is passed over; the object may stand in a code fence, and text around it is
-    passed over too.
+    Reasoning and end tokens are passed over as in every answer (`merton.cognition.final_answer`); the object may stand
+    in a code fence or a wrapper, and text around it is passed over too.
 
     Raises:
         InputError: no JSON object, one that the schema refuses, NaN or infinity, or an answer beyond `LONGEST`; one
@@ -29,7 +30,7 @@ def parsed(text: str, schema: type[ModelType]) -> ModelType:
     """
     if len(text) > LONGEST:
         raise InputError(f"the answer has {len(text)} characters, more than {LONGEST}")
-    text = text.rpartition("</think>")[2].strip()
+    text = without_reasoning(text)
     if not text.startswith("{") and (fenced := _FENCED.search(text)):
         text = fenced[1].strip()
     start = text.find("{")
