@@ -6,9 +6,9 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from merton.config import Model
 
@@ -24,6 +24,26 @@ yes_no: "yes" or "no".
 free_text: any text.
 actions: verbs of docs/tasks.md, separated by ", ", in their order.
 """
+
+
+def text_of(value: Any) -> Any:
+    """A number of JSON as text: 3 and 3.0 are "3"; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
+
+
+def answer_text_of(value: Any) -> Any:
+    """A value of JSON as the text of an answer: numbers as `text_of`, true is "yes", null "", a polygon its JSON."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, list) else text_of(value)
+
+
+_Named = Annotated[str, BeforeValidator(text_of)]
+_Answer = Annotated[str, BeforeValidator(answer_text_of)]
 
 
 class Medium(Model):
@@ -58,23 +78,25 @@ class Question(Model):
             agent sees it: it is the truth that assignments are compared with.
         twin_of: id of the question that this one repeats in other words, if the maker planted it; else "".
         meta: anything else by name.
+
+    Where JSON has a number in place of a text, it is read as it is written (`text_of`, `answer_text_of`).
     """
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[_Named, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
     answer_kind: AnswerKind
-    answer: str = ""
-    also: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
+    answer: _Answer = ""
+    also: tuple[_Answer, ...] = ()
+    choices: tuple[_Answer, ...] = ()
     unit: str = ""
     media: tuple[Medium, ...] = ()
     video: bool = False
     situation: str = ""
-    scene: str = ""
-    dimension: str = ""
-    twin_of: str = ""
-    meta: dict[str, str] = Field(default_factory=dict)
+    scene: _Named = ""
+    dimension: _Named = ""
+    twin_of: _Named = ""
+    meta: dict[str, _Named] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Question:
