@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from merton.cognition.models.base import MAX_TOKENS, MODELS, ModelEntry, VisionLanguageModel
+from merton.cognition.models.base import MODELS, ModelEntry, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.models.checkpoints import locate, revision_of
@@ -60,7 +60,7 @@ def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Polic
     if isinstance(entry, PolicyEntry):
         names = ("cameras", "convention", "unnorm_key", "state")
         return {"kind": "vla", **values, **{name: getattr(entry, name) for name in names}}
-    return {"kind": "vlm", **values, "max_tokens": MAX_TOKENS}
+    return {"kind": "vlm", **values, "max_tokens": entry.limit()}
 
 
 def _weights(checkpoint: str) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress, working
-from merton.cli.curate_roles import BUDGET_SPENT, MaxCalls, MaxCost
+from merton.cli.curate_roles import BUDGET_SPENT, MaxCalls, MaxCost, budget_ends
+from merton.errors import InputError
 
 if TYPE_CHECKING:
+    from merton.curation.budget import Budget
     from merton.curation.pool import Pool
     from merton.harness.answerers import Answerer
     from merton.harness.evaluation import Evaluation
     from merton.harness.pipeline import Pipeline
     from merton.harness.running import Runner
+
+
+FAILED = 1
+"""Exit code where an answerer's server or machine failed; the others were scored."""
 
 
 def evaluate_command(
@@ -35,6 +40,12 @@ def evaluate_command(
         bool, typer.Option("--fidelity", help="Compare with the reference implementations, which asks models again.")
     ] = False,
     cache: Annotated[Path | None, typer.Option(help="File of models' answers, to share among evaluations.")] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."
+        ),
+    ] = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
@@ -42,24 +53,31 @@ def evaluate_command(
     """Run answerers on a benchmark and score them, with programs shut in a sandbox.
 
     Writes the programs, every prediction and score, means by dimension with intervals, and the measured cost. After
-    Ctrl-C or a kill, the same command goes on. The limits of calls and money are the writer's.
+    Ctrl-C or a kill, the same command goes on. The limits of calls and money hold for writer and answerers together.
     """
+    from merton.curation.budget import CALLS, Budget
+    from merton.cognition.models.base import MODELS
     from merton.curation.pool import read_pool
     from merton.curation.roles import refuse_idle_limits
     from merton.harness.answerers import answerers
     from merton.harness.evaluation import CACHE, PIPELINE, evaluate
     from merton.harness.sandbox import Sandbox
 
-    refuse_idle_limits([writer] if writer else [], max_calls, max_cost, "--writer")
+    models = [*([writer] if writer else []), *(name for name in answerer if name in MODELS)]
+    refuse_idle_limits(models, max_calls, max_cost, "--writer or --answerer")
+    if max_tokens is not None and not any(name in MODELS for name in answerer):
+        raise InputError("--max-tokens limits answers of models: name one with --answerer")
     pool = read_pool(benchmark)
-    made = answerers(answerer, pool, seed=seed)
+    made = answerers(answerer, pool, seed=seed, max_tokens=max_tokens)
     sandbox = Sandbox()
     answers = cache or out / CACHE
     pipeline = None
+    out.mkdir(parents=True, exist_ok=True)
+    budget = Budget(max_calls, max_cost, out / CALLS)
     if writer:
-        limits = (max_calls, max_cost)
-        pipeline = _written(writer, pool, made[0], sandbox, out / PIPELINE, answers, limits, seed)
-    with progress("answers") as moved:
+        with budget_ends():
+            pipeline = _written(writer, pool, made[0], sandbox, out / PIPELINE, answers, budget, seed)
+    with budget_ends(), progress("answers") as moved:
         found = evaluate(
             pool,
             made,
@@ -69,10 +87,15 @@ def evaluate_command(
             cache=answers,
             seed=seed,
             fidelity=fidelity,
+            budget=budget,
             on_progress=moved,
         )
     _told(found)
     print_out(f"results: {from_here(out)}")
+    for name, failure in found.failures.items():
+        print_err(f"merton: {name} has no scores: {failure}; the same command asks it again")
+    if found.failures:
+        raise typer.Exit(FAILED)
 
 
 def _written(
@@ -82,21 +105,20 @@ def _written(
     sandbox: Runner,
     out: Path,
     cache: Path,
-    limits: Sequence[float | None],
+    budget: Budget,
     seed: int,
 ) -> Pipeline:
     """The pipeline that a model writes; without a valid one the command ends with exit code 3."""
     from merton.annotate.cache import Cache
-    from merton.curation.budget import Budget
     from merton.curation.llm.asker import Asker
+    from merton.harness.evaluation import charging
     from merton.harness.models import CataloguedModel
     from merton.harness.writing import written
 
-    calls, cost = limits
-    budget = Budget(None if calls is None else int(calls), cost)
     with Cache(cache) as answers, working(f"{writer} writes the programs"):
         if isinstance(answerer, CataloguedModel):
             answerer.cache = answers
+            answerer.charge = charging(budget, "in writing")(answerer)
         found = written(Asker(writer, answers, budget), pool.questions, answerer, sandbox, out, seed)
     if found.pipeline is None:
         print_err(f"merton: {found.ended}; the rounds are in {from_here(out)}, and nothing was scored")
@@ -113,7 +135,12 @@ def _told(found: Evaluation) -> None:
         if found.scores.failed[name]:
             notes.append(f"a program failed on {found.scores.failed[name]}, which count 0")
         if found.scores.unasked[name]:
-            notes.append(f"{found.scores.unasked[name]} could not be asked")
+            why = next(row.unasked for row in found.rows if row.answerer == name and row.unasked)
+            notes.append(f"{found.scores.unasked[name]} without an answer, the first because: {why}")
+        if found.scores.cut_off[name]:
+            blank = found.scores.cut_off_blank[name]
+            before = f", {blank} of them before any answer" if blank else ""
+            notes.append(f"{found.scores.cut_off[name]} cut off{before}: raise --max-tokens")
         print_out(f"{name}: {told}{between} ({'; '.join(notes)})")
     if found.left_out:
         print_out(f"{found.left_out} questions without a right answer were left out")

@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, VisionLanguageModel, checked_answer
+from merton.cognition.final_answer import spoken
+from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel, checked_answer
 from merton.decision.models.base import POLICIES, Policy
 from merton.errors import (
     INFRASTRUCTURE_ERRORS,
@@ -159,7 +160,8 @@ class LocalPorts:
         if model not in self._models:
             self._models[model] = MODELS[model].build()
         try:
-            return checked_answer(self._models[model].answer([image], question, MAX_TOKENS), model)
+            limit = MODELS[model].limit()
+            return spoken(checked_answer(self._models[model].answer([image], question, limit), model), limit)
         except INFRASTRUCTURE_ERRORS as error:
             raise InfrastructureError(reason_of(error)) from error
         except Exception as error:  # a model may raise anything

@@ -36,14 +36,17 @@ class Reply:
     """What an answerer said.
 
     Attributes:
-        text: the answer; "" of a model that failed.
-        unasked: why there was no answerer to ask, such as a model of pictures for a question without any; "" else.
+        text: the raw answer; `merton.cognition.final_answer` reads it.
+        unasked: why there is no answer: the model failed, or could not be asked, such as one of pictures about a
+            question without any; "" where there is one.
         called: whether a model was called; False where the cache had the answer, or none is needed.
+        truncated: whether the answer was cut off at its limit of tokens.
     """
 
     text: str
     unasked: str = ""
     called: bool = False
+    truncated: bool = False
 
 
 class Answerer(Protocol):
@@ -66,7 +69,7 @@ class Answerer(Protocol):
         """The answer to a prompt about a question and its pictures, all of them by default.
 
         The same arguments give the same text. Raises InfrastructureError if a server or the machine failed, which is no
-        answer; never raises for an answer of a model that makes no sense.
+        answer, and BudgetExhaustedError for a call beyond the budget; never raises for a model that fails.
         """
 
 
@@ -101,7 +104,11 @@ def capability(question: Question) -> str:
 
 
 def answerers(
-    names: Sequence[str], pool: Pool, dimensions: Mapping[str, str] | None = None, seed: int = 0
+    names: Sequence[str],
+    pool: Pool,
+    dimensions: Mapping[str, str] | None = None,
+    seed: int = 0,
+    max_tokens: int | None = None,
 ) -> list[Answerer]:
     """The answerers with these names, made for the questions of a pool.
 
@@ -111,6 +118,7 @@ def answerers(
         dimensions: question to the capability in which graded oracles have a skill of its own; by default the one that
             people or its maker say it needs, so that a question is answered alike before and after it is assigned.
         seed: of all that is drawn.
+        max_tokens: least limit of a model's answer in tokens, in place of its catalogue's; None for that one.
 
     Raises:
         UnknownNameError: a name that is none of these.
@@ -122,7 +130,7 @@ def answerers(
         if name == "graded":
             made += [_graded(grade, pool, by_id, seed) for grade in range(GRADES)]
         else:
-            made.append(_answerer(name, pool, seed))
+            made.append(_answerer(name, pool, seed, max_tokens))
     twice = [one.name for one in made if [other.name for other in made].count(one.name) > 1]
     if twice:
         raise InputError(f"the answerer {twice[0]!r} is named twice")
@@ -131,7 +139,7 @@ def answerers(
     return made
 
 
-def _answerer(name: str, pool: Pool, seed: int) -> Answerer:
+def _answerer(name: str, pool: Pool, seed: int, max_tokens: int | None) -> Answerer:
     about = {"answerer": name, "seed": seed, "pool": questions_sha256(pool.questions), "folds": FOLDS, "version": 1}
     if name == "chance":
         others = Majority(pool.questions, seed)
@@ -143,16 +151,17 @@ def _answerer(name: str, pool: Pool, seed: int) -> Answerer:
     if name.startswith("oracle-"):
         skill = _skill(name)
         return _oracle(name, about | {"skill": skill}, pool, lambda _: skill, seed)
-    return _catalogued(name, pool)
+    return _catalogued(name, pool, max_tokens)
 
 
-def _catalogued(name: str, pool: Pool) -> Answerer:
+def _catalogued(name: str, pool: Pool, max_tokens: int | None) -> Answerer:
     from merton.cognition.models.base import MODELS
     from merton.harness.models import CataloguedModel
 
     if name not in MODELS:
         raise UnknownNameError("answerer", name, [*COMPUTED, *MODELS])
-    return CataloguedModel(MODELS[name], pool)
+    entry = MODELS[name]
+    return CataloguedModel(entry if max_tokens is None else entry.model_copy(update={"max_tokens": max_tokens}), pool)
 
 
 def _skill(name: str) -> float:

@@ -6,6 +6,7 @@
     OUT/scores.parquet       a row for each answerer, a column for each question: `merton results import` reads it
     OUT/scores.json          means by dimension with intervals, and what they were computed from
     OUT/cost.json            measured times, calls and money
+    OUT/calls.jsonl          every different call that was needed, of all starts; the limits hold for these
     OUT/fidelity.json        if asked for: agreement with the reference implementations
 
 A piece is kept under the hash of all that it depends on, so an answerer that is added later costs its own calls alone.
@@ -21,12 +22,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from merton import __version__
 from merton.annotate.cache import Cache
+from merton.cognition.final_answer import VERSION, final_answer, is_unfinished
+from merton.cognition.models.base import MAX_TOKENS
+from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.pool import Pool
 from merton.curation.question import Question, questions_sha256
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
@@ -34,9 +38,9 @@ from merton.files import locked_folder, write_file
 from merton.harness.answerers import Answerer, Reply, capability
 from merton.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton.harness.models import CataloguedModel
-from merton.harness.pipeline import Pipeline, case_for_infer, case_for_score, composed, write_pipeline
+from merton.harness.pipeline import INFER, Pipeline, case_for_infer, case_for_score, composed, write_pipeline
 from merton.harness.reference import reference_prompt
-from merton.harness.running import MAX_TOKENS, Runner, run_infer, run_score
+from merton.harness.running import Runner, run_infer, run_score
 from merton.harness.scores import Row, Scores, scores_of, write_predictions, write_scores
 from merton.processes import usable_cores
 
@@ -58,6 +62,7 @@ class Evaluation:
         calls: of models, made in this run.
         left_out: questions without a right answer, which nothing can be scored by.
         fidelity: answerer to dimension, and "overall", to fidelity; empty unless asked for.
+        failures: answerer that has no rows to the error of its server or its machine; the others were scored.
     """
 
     rows: tuple[Row, ...]
@@ -66,6 +71,7 @@ class Evaluation:
     calls: int
     left_out: int
     fidelity: Mapping[str, Mapping[str, Fidelity]]
+    failures: Mapping[str, MertonError] = field(default_factory=dict)
 
 
 def evaluate(
@@ -79,6 +85,7 @@ def evaluate(
     cache: Path | None = None,
     seed: int = 0,
     fidelity: bool = False,
+    budget: Budget | None = None,
     on_progress: Progress = lambda done, total: None,
 ) -> Evaluation:
     """Run every answerer on every question of a pool or curated benchmark, score it, and write the tables.
@@ -96,12 +103,15 @@ def evaluate(
         seed: of the intervals.
         fidelity: also ask each question as the reference implementation does, and write fidelity.json; for the verified
             templates the prompts are the same, so that the cache has the answers.
+        budget: of the answers of models; without limits by default.
         on_progress: called with the number of answers and their total.
 
     Raises:
         InputError: no question with an answer, a kind of answer that the pipeline does not know, or another evaluation
             is at work in the folder.
-        InfrastructureError: a model's server, the sandbox or the disk failed; what was answered is kept.
+        BudgetExhaustedError: the budget is spent; what was answered is kept.
+        InfrastructureError: the sandbox or the disk failed, or the server of the only answerer, or of all; what was
+            answered is kept. Where only some fail, the others are scored (`Evaluation.failures`).
     """
     questions = [question for question in pool.questions if question.answer]
     if not questions:
@@ -112,10 +122,14 @@ def evaluate(
         raise InputError(f"the pipeline knows no answers of the kind {unknown[0]}, only: {', '.join(used.kinds)}")
     by_id = {question.id: (dimensions or {}).get(question.id) or capability(question) for question in questions}
     with locked_folder(out, "merton curate evaluate"), _desk(answerers, cache or out / CACHE) as ask_model:
+        charge = charging(budget or Budget(), used.sha256[INFER])
+        for model in _models(answerers):
+            model.charge = charge(model)
         write_pipeline(used, out / PIPELINE)
         moved = _counter(len(answerers) * len(questions), on_progress)
-        work = _Work(used, sandbox, out / PIECES, ask_model, moved, threading.Event())
+        work = _Work(used, sandbox, out / PIECES, ask_model, moved)
         pieces = _all_pieces(work, answerers, questions)
+        answerers = [answerer for answerer in answerers if answerer.name in pieces]
         rows = tuple(
             Row(answerer.name, question, by_id[question.id], **result)
             for answerer in answerers
@@ -126,6 +140,7 @@ def evaluate(
             "questions_sha256": questions_sha256(questions),
             "left_out": len(pool.questions) - len(questions),
             "pipeline": used.sha256,
+            "final_answer": VERSION,
             "answerers": {answerer.name: answerer.identity for answerer in answerers},
         }
         scores = scores_of(rows, seed, made)
@@ -134,8 +149,32 @@ def evaluate(
         cost = _cost(pieces, answerers)
         write_file(out / COST, (json.dumps(cost, indent=1) + "\n").encode())
         compared = _fidelity(rows, answerers, ask_model, out) if fidelity else {}
-    calls = sum(answerer.calls for answerer in answerers if isinstance(answerer, CataloguedModel))
-    return Evaluation(rows, scores, cost, calls, len(pool.questions) - len(questions), compared)
+    calls = sum(model.calls for model in _models(answerers))
+    return Evaluation(rows, scores, cost, calls, len(pool.questions) - len(questions), compared, work.failures)
+
+
+def _models(answerers: Sequence[Answerer]) -> list[CataloguedModel]:
+    return [answerer for answerer in answerers if isinstance(answerer, CataloguedModel)]
+
+
+def charging(budget: Budget, program: str) -> Callable[[CataloguedModel], Callable[[str], None]]:
+    """Gives a model the function that charges its calls; of one budget for the threads of all models.
+
+    Args:
+        budget: see `Budget.charge`.
+        program: hash of the program that asks.
+    """
+    charging = threading.Lock()
+
+    def of(model: CataloguedModel) -> Callable[[str], None]:
+        def charge(key: str) -> None:
+            price = model.cost_per_1000 / 1000
+            with charging:
+                budget.charge(Call(key=key, model=model.name, prompt=INFER, version=program[:16], price=price))
+
+        return charge
+
+    return of
 
 
 AskModel = Callable[[Answerer, Question, str, int, "tuple[int, ...] | None"], Reply]
@@ -144,7 +183,7 @@ AskModel = Callable[[Answerer, Question, str, int, "tuple[int, ...] | None"], Re
 @contextmanager
 def _desk(answerers: Sequence[Answerer], cache: Path) -> Iterator[AskModel]:
     """Each model and its connection to the cache in a thread of its own; answerers that compute are asked in any."""
-    models = [answerer for answerer in answerers if isinstance(answerer, CataloguedModel)]
+    models = _models(answerers)
     with ExitStack() as stack:
         desks = {model.name: stack.enter_context(ThreadPoolExecutor(1)) for model in models}
         for model in models:
@@ -168,7 +207,9 @@ class _Work:
     folder: Path
     ask_model: AskModel
     on_answer: Callable[[int], None]
-    stopped: threading.Event
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failures: dict[str, MertonError] = field(default_factory=dict)
+    """Answerer to the failure after which it is asked no more."""
 
     def piece(self, answerer: Answerer, batch: Sequence[Question]) -> dict[str, Any]:
         """The results of a batch, from its file if it is there."""
@@ -179,8 +220,10 @@ class _Work:
         conversation = _Conversation(answerer, batch, self)
         cases = [case_for_infer(question) for question in batch]
         said, infer_s = run_infer(self.sandbox, self.pipeline.infer, cases, conversation.ask)
-        if conversation.failure or self.stopped.is_set():
-            raise conversation.failure or InfrastructureError("the evaluation was stopped")
+        if answerer.name in self.failures:
+            raise self.failures[answerer.name]
+        if self.stopped.is_set():
+            raise InfrastructureError("the evaluation was stopped")
         texts = [outcome.value if isinstance(outcome.value, str) else "" for outcome in said]
         gold = [case_for_score(question) for question in batch]
         scored, score_s = run_score(self.sandbox, self.pipeline.score, gold, texts)
@@ -189,7 +232,8 @@ class _Work:
             unasked = conversation.unasked.get(place, "")
             error = prediction.error or score.error
             value = None if unasked else 0.0 if error else float(score.value)
-            rows.append({"prediction": texts[place], "score": value, "error": error, "unasked": unasked})
+            row = {"prediction": texts[place], "score": value, "error": error, "unasked": unasked}
+            rows.append({**row, "cut_off": place in conversation.cut_off})
         piece = {
             "rows": rows,
             "infer_s": infer_s,
@@ -202,7 +246,7 @@ class _Work:
         return piece
 
     def _key(self, answerer: Answerer, batch: Sequence[Question]) -> str:
-        parts = [__version__, self.pipeline.sha256, answerer.name, answerer.identity, questions_sha256(batch)]
+        parts = [__version__, VERSION, self.pipeline.sha256, answerer.name, answerer.identity, questions_sha256(batch)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -214,11 +258,11 @@ class _Conversation:
         self.met: set[int] = set()
         self.prompts = self.calls = 0
         self.unasked: dict[int, str] = {}
-        self.failure: Exception | None = None
+        self.cut_off: set[int] = set()
 
     def ask(self, place: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
-        """The answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""
-        if self._work.stopped.is_set():
+        """The raw answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""
+        if self._work.stopped.is_set() or self._answerer.name in self._work.failures:
             return ""
         self.prompts += 1
         if place not in self.met:
@@ -229,12 +273,13 @@ class _Conversation:
         except Exception as error:  # the adapter of a lab may raise anything
             own = isinstance(error, MertonError)
             told = error if own else InfrastructureError(f"{self._answerer.name} failed: {describe_error(error)}")
-            self.failure = told
-            self._work.stopped.set()
+            self._work.failures.setdefault(self._answerer.name, told)
             return ""
         self.calls += reply.called
         if reply.unasked:
             self.unasked.setdefault(place, reply.unasked)
+        if reply.truncated or is_unfinished(reply.text):
+            self.cut_off.add(place)
         return reply.text
 
 
@@ -255,7 +300,10 @@ def _counter(total: int, on_progress: Progress) -> Callable[[int], None]:
 def _all_pieces(
     work: _Work, answerers: Sequence[Answerer], questions: Sequence[Question]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The pieces of every answerer in the order of the questions, computed on all cores."""
+    """The pieces of every answerer in the order of the questions, computed on all cores; none of one that failed.
+
+    Raises the failure where every answerer failed, or the budget is spent.
+    """
     work.folder.mkdir(parents=True, exist_ok=True)
     batches = [questions[start : start + BATCH] for start in range(0, len(questions), BATCH)]
     futures: dict[str, list[Future[dict[str, Any]]]] = {answerer.name: [] for answerer in answerers}
@@ -265,12 +313,19 @@ def _all_pieces(
                 futures[answerer.name].append(threads.submit(work.piece, answerer, batch))
         try:
             for future in as_completed([future for several in futures.values() for future in several]):
-                future.result()
+                error = future.exception()
+                failure = next((one for one in work.failures.values() if one is error), None)
+                if error and (failure is None or isinstance(failure, BudgetExhaustedError)):
+                    raise error
         except BaseException:
             work.stopped.set()
             threads.shutdown(wait=True, cancel_futures=True)
             raise
-    return {name: [future.result() for future in several] for name, several in futures.items()}
+    if len(work.failures) == len(answerers):
+        raise next(iter(work.failures.values()))
+    return {
+        name: [future.result() for future in several] for name, several in futures.items() if name not in work.failures
+    }
 
 
 def _results(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerer: Answerer) -> list[dict[str, Any]]:
@@ -286,7 +341,7 @@ def _fidelity(
     for row in rows:
         request = (row.question, reference_prompt(row.question), MAX_TOKENS, None)
         asked = row.score is not None
-        references.append(ask_model(by_name[row.answerer], *request).text.strip() if asked else "")
+        references.append(final_answer(ask_model(by_name[row.answerer], *request).text) if asked else "")
     found = fidelity_of(rows, references)
     write_fidelity(found, out)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from merton.annotate.cache import Cache, CachedResponse
@@ -13,7 +14,7 @@ from merton.cognition.models import base
 from merton.cognition.models.base import Answer, ModelEntry, VisionLanguageModel
 from merton.curation.pool import Pool
 from merton.curation.question import Question
-from merton.errors import INFRASTRUCTURE_ERRORS, InputError, MertonError
+from merton.errors import INFRASTRUCTURE_ERRORS, InputError, MertonError, describe_error
 from merton.harness.answerers import Reply
 from merton.models.rate_limit import RateLimit
 from merton.world.observation import Image
@@ -22,21 +23,24 @@ from merton.world.observation import Image
 class CataloguedModel:
     """A VLM of the catalogue, asked about the pictures of a pool.
 
-    To be used from one thread. A failure of the model itself (`InvalidAnswerError`) is an empty answer, which scores as
-    such; a question that the model cannot be asked, because it has no pictures or too many, is `Reply.unasked`.
+    To be used from one thread. A failure of the model itself is no answer, and so is a question that it cannot be asked,
+    because it has no pictures or too many: both are `Reply.unasked`. What the adapter of a lab raises beside Merton's
+    own errors is a failure too, but is not kept: it is asked again the next time.
 
     Attributes:
-        cache: of all answers; without one every prompt is a call.
+        cache: of all answers, raw; without one every prompt is a call.
+        charge: told the key of every answer that is needed, before it is looked up; may raise BudgetExhaustedError.
         calls: made so far; answers of the cache are none.
     """
 
     def __init__(self, entry: ModelEntry, pool: Pool) -> None:
-        self._pool = pool
+        self._pool, self._entry = pool, entry
         self._model: VisionLanguageModel = entry.build()
         self.name = entry.name
         self.cost_per_1000 = entry.cost_per_1000
         self.identity: dict[str, Any] = identity(entry, self._model)
         self.cache: Cache | None = None
+        self.charge: Callable[[str], None] = lambda key: None
         self.calls = 0
         self._shown: tuple[str, list[Image]] = ("", [])
         self._limit = RateLimit(entry.requests_per_minute)
@@ -46,22 +50,33 @@ class CataloguedModel:
         chosen = range(len(question.media)) if pictures is None else pictures
         if not all(0 <= place < len(question.media) for place in chosen):
             return Reply("", unasked=f"the program asked for a picture that is not there: {list(chosen)}")
-        parts = [self.identity, [question.media[place].sha256 for place in chosen], prompt, max_tokens]
+        limit = self._entry.limit(max_tokens)
+        parts = [self.identity, [question.media[place].sha256 for place in chosen], prompt, limit]
         key = hashlib.sha256(json.dumps(["merton curate", *parts], sort_keys=True).encode()).hexdigest()
+        self.charge(key)
         found = self.cache.find([key]).get(key) if self.cache else None
-        if found is None:
-            images = self._images(question)
-            try:
-                said, latency_s = self._ask([images[place] for place in chosen], prompt, max_tokens)
-            except InputError as error:
-                return Reply("", unasked=str(error))
-            found = CachedResponse(json.dumps(said), latency_s)
-            if self.cache:
-                self.cache.add([(key, found)])
-            return Reply(said.get("text", ""), called=True)
-        return Reply(json.loads(found.response).get("text", ""))
+        if found is not None:
+            return self._reply(json.loads(found.response), called=False)
+        images = self._images(question)
+        try:
+            said, latency_s = self._ask([images[place] for place in chosen], prompt, limit)
+        except InputError as error:
+            return Reply("", unasked=str(error))
+        except INFRASTRUCTURE_ERRORS:
+            raise
+        except Exception as error:  # the adapter of a lab may raise anything
+            return Reply("", unasked=f"{self.name} failed: {describe_error(error)}", called=True)
+        if self.cache:
+            self.cache.add([(key, CachedResponse(json.dumps(said), latency_s))])
+        return self._reply(said, called=True)
 
-    def _ask(self, images: list[Image], prompt: str, max_tokens: int) -> tuple[dict[str, str], float]:
+    def _reply(self, said: Mapping[str, Any], called: bool) -> Reply:
+        """A reply from its cached form."""
+        if "failed" in said:
+            return Reply("", f"{self.name} failed: {said['failed']}", called)
+        return Reply(said["text"], "", called, said.get("truncated", False))
+
+    def _ask(self, images: list[Image], prompt: str, max_tokens: int) -> tuple[dict[str, Any], float]:
         """The response as it is cached, and its time [s]; raises InputError and the errors of the infrastructure."""
         self._limit.wait()
         began_s = time.monotonic()
@@ -75,8 +90,9 @@ class CataloguedModel:
             self.calls += 1
             return {"failed": str(error)}, time.monotonic() - began_s
         self.calls += 1
-        assert isinstance(output, Answer)
-        return {"text": output.text}, time.monotonic() - began_s
+        if not isinstance(output, Answer) or not isinstance(output.text, str):
+            raise TypeError(f"its adapter gave a {type(output).__name__} instead of an answer")
+        return {"text": output.text, "truncated": output.truncated}, time.monotonic() - began_s
 
     def _images(self, question: Question) -> list[Image]:
         if self._shown[0] != question.id:

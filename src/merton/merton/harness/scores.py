@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ class Row:
         prediction: returned by the inference program, "" where it failed.
         score: 0..1; 0 where a program failed; None where the answerer could not be asked.
         error: why a program failed on the question, or "".
-        unasked: why the answerer could not be asked, or "".
+        unasked: why there is no answer, because the answerer failed or could not be asked, or "".
+        cut_off: whether an answer was cut off at its limit of tokens, or ends in its reasoning.
     """
 
     answerer: str
@@ -42,6 +43,7 @@ class Row:
     score: float | None
     error: str = ""
     unasked: str = ""
+    cut_off: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ class Scores:
         dimensions: answerer to dimension to mean.
         overall: answerer to the mean of its dimensions' means, each counting the same (A2Eval, Table 7).
         failed: answerer to the number of questions that a program failed on.
-        unasked: answerer to the number of questions that it could not be asked.
+        unasked: answerer to the number of questions that it did not answer, because it failed or could not be asked.
+        cut_off: answerer to the number of questions whose answers were cut off.
+        cut_off_blank: of these, the number without any answer before the cut.
         made: what they were computed from.
     """
 
@@ -77,6 +81,8 @@ class Scores:
     overall: Mapping[str, Mean]
     failed: Mapping[str, int]
     unasked: Mapping[str, int]
+    cut_off: Mapping[str, int]
+    cut_off_blank: Mapping[str, int]
     made: Mapping[str, Any]
 
 
@@ -87,11 +93,17 @@ def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores
     for name in names:
         own = [row for row in rows if row.answerer == name]
         dimensions[name], overall[name] = _means(own, seed)
+
+    def counted(holds: Callable[[Row], object]) -> dict[str, int]:
+        return {name: sum(bool(holds(row)) for row in rows if row.answerer == name) for name in names}
+
     return Scores(
         dimensions,
         overall,
-        {name: sum(bool(row.error) for row in rows if row.answerer == name) for name in names},
-        {name: sum(bool(row.unasked) for row in rows if row.answerer == name) for name in names},
+        counted(lambda row: row.error),
+        counted(lambda row: row.unasked),
+        counted(lambda row: row.cut_off),
+        counted(lambda row: row.cut_off and not row.prediction),
         {**made, "seed": seed, "draws": DRAWS},
     )
 
@@ -122,10 +134,10 @@ def _mean(values: NDArray[np.float64], scenes: NDArray[np.str_], draws: NDArray[
 
 
 def write_predictions(rows: Sequence[Row], out: Path) -> None:
-    """Write predictions.parquet: answerer, id, dimension, scene, prediction, score, error, unasked."""
-    columns = ("answerer", "id", "dimension", "scene", "prediction", "score", "error", "unasked")
+    """Write predictions.parquet: answerer, id, dimension, scene, prediction, score, error, unasked, cut_off."""
+    columns = ("answerer", "id", "dimension", "scene", "prediction", "score", "error", "unasked", "cut_off")
     table = [{**vars(row), "id": row.question.id, "scene": row.question.unit_of_intervals} for row in rows]
-    _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"})
+    _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"}, {"cut_off"})
 
 
 def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
@@ -141,6 +153,8 @@ def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
             "dimensions": {dimension: asdict(mean) for dimension, mean in scores.dimensions[name].items()},
             "failed": scores.failed[name],
             "unasked": scores.unasked[name],
+            "cut_off": scores.cut_off[name],
+            "cut_off_blank": scores.cut_off_blank[name],
         }
         for name in names
     }
@@ -148,8 +162,11 @@ def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
     write_file(out / SUMMARY, (json.dumps(summary, indent=1) + "\n").encode())
 
 
-def _write(path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str]) -> None:
+def _write(
+    path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str], flags: Collection[str] = ()
+) -> None:
     pyarrow = require_pyarrow()
-    fields = [(name, pyarrow.float64() if name in numbers else pyarrow.string()) for name in columns]
+    types = dict.fromkeys(numbers, pyarrow.float64()) | dict.fromkeys(flags, pyarrow.bool_())
+    fields = [(name, types.get(name, pyarrow.string())) for name in columns]
     table = pyarrow.Table.from_pydict(dict(columns), schema=pyarrow.schema(fields))
     write_file(path, parquet_bytes(table))

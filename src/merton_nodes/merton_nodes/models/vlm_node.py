@@ -11,6 +11,7 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 from sensor_msgs.msg import Image
 
+from merton.cognition.final_answer import spoken
 from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, checked_answer
 from merton_nodes.models.model_node import Cancelled, ModelNode, reading
 from merton_nodes.ros import conversions as convert
@@ -55,10 +56,11 @@ class VlmNode(ModelNode[Question, Answer]):
         try:
             with reading():
                 image = convert.color_array(request.image)
-            question = Question((image,), request.question, request.max_tokens or MAX_TOKENS)
+            limit = self.entry(request.model_id).limit(request.max_tokens or MAX_TOKENS)
+            question = Question((image,), request.question, limit)
             if not goal.is_cancel_requested:
                 output = await self.ask(request.model_id, question, lambda: goal.is_cancel_requested)
-                result.answer = checked_answer(output, request.model_id).text
+                result.answer = spoken(checked_answer(output, request.model_id), limit).text
                 self.counters["answers"] += 1
         except Cancelled:
             pass

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 import numpy as np
+from pydantic import Field
 
 from merton.errors import InvalidAnswerError
 from merton.models.base import ModelAdapter
@@ -127,12 +128,22 @@ ADAPTERS = {
 
 
 class ModelEntry(Entry):
-    """A VLM of the catalogue; its `prompt` contains the question as {question}."""
+    """A VLM of the catalogue; its `prompt` contains the question as {question}.
+
+    Attributes:
+        max_tokens: least limit of an answer in tokens, for a model that reasons before it answers; None for that of
+            each question (`MAX_TOKENS` where nothing else asks for more).
+    """
 
     adapters: ClassVar = ADAPTERS
     placeholder: ClassVar = "{question}"
 
     prompt: str = "{question}"
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+    def limit(self, asked: int = MAX_TOKENS) -> int:
+        """The limit [tokens] of an answer for which a question asks for some."""
+        return max(asked, self.max_tokens or 0)
 
     def build(self) -> VisionLanguageModel:
         """See `Entry.build`."""
