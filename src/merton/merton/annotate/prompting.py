@@ -119,7 +119,7 @@ def _model_input(
 ) -> Question | Observation:
     if isinstance(entry, PolicyEntry):
         return observation(image, item.taken_by, entry.cameras, request.text, request.seed)
-    return Question((image,), request.text)
+    return Question((image,), request.text, entry.limit())
 
 
 def _reply(key: str, output: object, latency_s: float) -> Reply:

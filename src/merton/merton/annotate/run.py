@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from merton.annotate.dataset import read_dataset
 from merton.annotate.engines import Engine
 from merton.annotate.identity import entry_of, identity, refuse_unsuitable
 from merton.annotate.opinions import read_annotations, write_opinions
-from merton.annotate.tables import ModelResult, Tables
+from merton.annotate.tables import ModelResult, Tables, value_of
 from merton.annotate.work import Job, Row, rows_and_jobs
 from merton.cognition.models.base import ModelEntry
 from merton.decision.models.base import PolicyEntry
@@ -61,6 +60,7 @@ class Summary:
         requested: answered requests of this run; one that two rows share counts once.
         cached: requests that were in the cache.
         failed: rows whose model failed.
+        cut_off: rows whose answer was cut off at its limit of tokens; those without any answer before the cut failed.
         unanswered: rows without an outcome of the model.
         reasons: up to five different reasons of unanswered rows.
         useless: a sentence for each model that failed in every row, with its first reason.
@@ -71,6 +71,7 @@ class Summary:
     requested: int
     cached: int
     failed: int
+    cut_off: int
     unanswered: int
     reasons: tuple[str, ...]
     cost: float
@@ -85,6 +86,7 @@ def annotate(
     cache: Path,
     engine: Engine,
     batch: int = BATCH,
+    max_tokens: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Answers, actions and scores of some models on a dataset.
@@ -98,6 +100,7 @@ def annotate(
         cache: file of responses; any number of runs may share it.
         engine: runs the jobs.
         batch: images of a job.
+        max_tokens: least limit of a VLM's answer in tokens, in place of the catalogue's; None for that one.
         on_progress: called after every job.
 
     Raises:
@@ -110,7 +113,7 @@ def annotate(
     require_pyarrow()
     if batch < 1:
         raise InputError(f"a batch needs at least one image, got {batch}")
-    entries = _entries(models)
+    entries = [_limited(entry, max_tokens) for entry in _entries(models)]
     identities = [identity(entry, entry.build()) for entry in entries]
     images = read_dataset(dataset)
     about = {
@@ -135,6 +138,12 @@ def _write_opinions(out: Path, dataset: Path) -> None:
     except InputError:  # no model has a score of every task of an image
         for name in (OPINIONS, SUBJECTS):
             (out / name).unlink(missing_ok=True)
+
+
+def _limited(entry: ModelEntry | PolicyEntry, max_tokens: int | None) -> ModelEntry | PolicyEntry:
+    if max_tokens is None or isinstance(entry, PolicyEntry):
+        return entry
+    return entry.model_copy(update={"max_tokens": max_tokens})
 
 
 def _entries(models: Sequence[str]) -> list[ModelEntry | PolicyEntry]:
@@ -205,7 +214,7 @@ class _Tally:
         self._requested = dict.fromkeys(prices, 0)
         self._model = ""
         self._copies: Counter[str] = Counter()
-        self._cached = self._failed = self._unanswered = 0
+        self._cached = self._failed = self._cut_off = self._unanswered = 0
         self._reasons: dict[str, None] = {}
         self._useless: list[str] = []
 
@@ -222,10 +231,11 @@ class _Tally:
     def end(self, result: ModelResult) -> None:
         failures = []
         for row in result.rows:
-            cached = result.responses.get(row.key)
-            if cached is not None and cached.response.startswith('{"failed"'):
-                failures.append(str(json.loads(cached.response)["failed"]))
-            if cached is None:
+            value = value_of(result.responses.get(row.key))
+            if value is not None and "failed" in value:
+                failures.append(str(value["failed"]))
+            self._cut_off += value is not None and bool(value.get("truncated"))
+            if value is None:
                 self._unanswered += 1
                 self._reasons.setdefault(f"{result.model}: {result.reasons.get(row.key, 'it was not asked')}")
 
@@ -236,7 +246,7 @@ class _Tally:
     def summary(self) -> Summary:
         requested, reasons = sum(self._requested.values()), tuple(self._reasons)[:5]
         cost = self._priced(self._requested)
-        counts = self._total, requested, self._cached, self._failed, self._unanswered
+        counts = self._total, requested, self._cached, self._failed, self._cut_off, self._unanswered
         return Summary(*counts, reasons, cost, tuple(self._useless))
 
     def _finish(self, keys: Iterable[str]) -> None:

@@ -17,10 +17,13 @@ import numpy as np
 from merton.annotate.cache import CachedResponse
 from merton.annotate.views import scene_of
 from merton.annotate.work import Row
+from merton.cognition.final_answer import VERSION, spoken
+from merton.cognition.models.base import Answer
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
+from merton.cognition.words import VERSION as WORDS_VERSION
 from merton.decision.score import score_batch as decision_scores
-from merton.errors import InfrastructureError
+from merton.errors import InfrastructureError, InvalidAnswerError
 from merton.results.parquet import require_pyarrow
 from merton.world.action import ActionChunk
 
@@ -95,7 +98,8 @@ class Tables:
         try:
             for name, columns in _COLUMNS.items():
                 fields = [(column, types.get(kind, kind)) for column, kind in columns.items()]
-                metadata = {} if name == LOG else {"merton": json.dumps(about, sort_keys=True)}
+                made = {**about, "final_answer": VERSION, "words": WORDS_VERSION}
+                metadata = {} if name == LOG else {"merton": json.dumps(made, sort_keys=True)}
                 self._schemas[name] = arrow.schema(fields, metadata=metadata)
                 file = self._unfinished(name)
                 self._writers[name] = arrow.parquet.ParquetWriter(file, self._schemas[name], compression="zstd")
@@ -117,7 +121,7 @@ class Tables:
 
     def add(self, result: ModelResult) -> None:
         """Score a model's responses and write its rows."""
-        values = [_value(result.responses.get(row.key)) for row in result.rows]
+        values = [value_of(result.responses.get(row.key)) for row in result.rows]
         scores: list[dict[str, float]] = [{} for _ in values]
         pairs = _pairs(result.rows, values)
         if result.is_policy:
@@ -144,8 +148,19 @@ class Tables:
 Value = dict[str, Any] | None
 
 
-def _value(cached: CachedResponse | None) -> Value:
-    return json.loads(cached.response) if cached else None
+def value_of(cached: CachedResponse | None) -> Value:
+    """A response as it is scored: the answer in a VLM's raw text, which is what the cache keeps.
+
+    An answer that was cut off in its reasoning is none: the value says so in "failed".
+    """
+    value = json.loads(cached.response) if cached else None
+    if value is None or "text" not in value:
+        return value
+    try:
+        answer = spoken(Answer(value["text"], truncated=value.get("truncated", False)))
+    except InvalidAnswerError as error:
+        return {"failed": str(error), "truncated": True}
+    return {**value, "text": answer.text}
 
 
 def _is_answered(value: Value) -> bool:
@@ -230,5 +245,5 @@ def _outcome(value: Value, reason: str | None) -> dict[str, Any]:
     if value is None:
         return {"outcome": UNANSWERED, "reason": reason or "it was not asked"}
     if "failed" in value:
-        return {"outcome": FAILED, "reason": value["failed"]}
+        return {"outcome": FAILED, "reason": value["failed"], "truncated": value.get("truncated")}
     return {"outcome": ANSWERED, **{"answer" if name == "text" else name: field for name, field in value.items()}}

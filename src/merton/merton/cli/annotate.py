@@ -38,6 +38,10 @@ def annotate_command(
     workers: Annotated[int, typer.Option(help="Workers, each with its own copy of the model.")] = 2,
     gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
     batch: Annotated[int, typer.Option(help="Images in a worker's unit of work, with all their tasks.")] = 8,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."),
+    ] = None,
 ) -> None:
     """Run models on every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
 
@@ -46,7 +50,7 @@ def annotate_command(
     """
     if (dataset / POOL).is_file():
         _chosen_for_questions(engine)
-        evaluate_command(dataset, out, model, cache=cache or default_cache())
+        evaluate_command(dataset, out, model, cache=cache or default_cache(), max_tokens=max_tokens)
         return
     from merton.annotate.run import annotate
     from merton.annotate.tables import SCORES
@@ -55,11 +59,21 @@ def annotate_command(
     cache = cache or default_cache()
     parts = ["annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
     parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
+    parts += [f"--max-tokens={max_tokens}"] if max_tokens else []
     how_to_continue = f"All responses so far are in {cache}. Continue with: {own_command(*parts)}"
     chosen = _engine(engine, workers, gpus)
     try:
         with _progress() as on_progress:
-            summary = annotate(dataset, model, out, cache=cache, engine=chosen, batch=batch, on_progress=on_progress)
+            summary = annotate(
+                dataset,
+                model,
+                out,
+                cache=cache,
+                engine=chosen,
+                batch=batch,
+                max_tokens=max_tokens,
+                on_progress=on_progress,
+            )
     except KeyboardInterrupt:
         print_err(f"Interrupted. {how_to_continue}")
         raise
@@ -69,6 +83,8 @@ def annotate_command(
         f"{summary.rows} rows: {summary.requested} requests made{cost}, {summary.cached} in the cache, "
         f"{summary.failed} rows with a failure of the model: {out}"
     )
+    if summary.cut_off:
+        print_err(f"{summary.cut_off} answers were cut off at their limit of tokens: raise --max-tokens")
     if summary.unanswered:
         for reason in summary.reasons:
             print_err(f"unanswered: {reason}")

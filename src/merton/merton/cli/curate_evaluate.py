@@ -42,9 +42,7 @@ def evaluate_command(
     cache: Annotated[Path | None, typer.Option(help="File of models' answers, to share among evaluations.")] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."
-        ),
+        typer.Option(min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."),
     ] = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
@@ -55,8 +53,8 @@ def evaluate_command(
     Writes the programs, every prediction and score, means by dimension with intervals, and the measured cost. After
     Ctrl-C or a kill, the same command goes on. The limits of calls and money hold for writer and answerers together.
     """
-    from merton.curation.budget import CALLS, Budget
     from merton.cognition.models.base import MODELS
+    from merton.curation.budget import CALLS, Budget
     from merton.curation.pool import read_pool
     from merton.curation.roles import refuse_idle_limits
     from merton.harness.answerers import answerers

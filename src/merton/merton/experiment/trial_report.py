@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from merton.cognition.words import VERSION as WORDS_VERSION
 from merton.experiment.plan import Trial
 from merton.experiment.ports import SIDES, Side
 from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
@@ -95,7 +96,11 @@ class TrialReport:
             "success": record.success,
             "judged_by": self.judged_by,
             "answers": dict(zip(SIDES, evidence.answers, strict=True)),
-            "cognition": {**(asdict(scores.cognition) if scores.cognition else {}), "corpus": corpus},
+            "cognition": {
+                **(asdict(scores.cognition) if scores.cognition else {}),
+                "corpus": corpus,
+                "words": WORDS_VERSION,
+            },
             "decision": {
                 **(asdict(scores.decision) if scores.decision else {}),
                 **{

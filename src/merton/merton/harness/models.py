@@ -23,9 +23,9 @@ from merton.world.observation import Image
 class CataloguedModel:
     """A VLM of the catalogue, asked about the pictures of a pool.
 
-    To be used from one thread. A failure of the model itself is no answer, and so is a question that it cannot be asked,
-    because it has no pictures or too many: both are `Reply.unasked`. What the adapter of a lab raises beside Merton's
-    own errors is a failure too, but is not kept: it is asked again the next time.
+    To be used from one thread. A failure of the model itself is no answer, and a question that it cannot be asked,
+    because it has no pictures or too many, has none: both are `Reply.unasked`. What the adapter of a lab raises beside
+    Merton's own errors is a failure too, but is not kept: it is asked again the next time.
 
     Attributes:
         cache: of all answers, raw; without one every prompt is a call.

@@ -34,6 +34,8 @@ TOLERANCE = "tolerance"
 """The entry of `Question.meta` with the largest error of a right number, in the number's unit; without it a number is
 scored by its mean relative accuracy."""
 _TEMPLATES = "merton.harness.templates"
+SHARED = ("words", "quantity", "named", "truth")
+"""Parts of a scoring program that the kinds of answers have in common."""
 
 
 class About(Model):
@@ -87,7 +89,7 @@ def composed(kinds: Iterable[str]) -> Pipeline:
     if not known:
         raise InputError("a pipeline needs at least one kind of answer")
     infer = _program("infer", "predict", "ask", "The model's answer to a case, as text.", ("question",), known)
-    score = _program("score", "score", "prediction", "The score of a prediction, 0..1.", ("words",), known)
+    score = _program("score", "score", "prediction", "The score of a prediction, 0..1.", SHARED, known)
     return Pipeline(infer, score, "composed", known, {"merton": __version__})
 
 

@@ -173,6 +173,8 @@ def _run(
         lost_s += ended.seconds - batch.asking_s
         ended_starts += ended.exit_code < 0
         if ended_starts >= ENDED_STARTS or lost_s > LOST_S:
-            why = f"the program was not started again for this case, because it had ended too often; the last time: {how}"
+            why = (
+                f"the program was not started again for this case, because it had ended too often; the last time: {how}"
+            )
             outcomes |= {number: Outcome(None, why) for number in undone[1:]}
     return [outcomes[number] for number in range(len(cases))], seconds

@@ -162,9 +162,7 @@ def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
     write_file(out / SUMMARY, (json.dumps(summary, indent=1) + "\n").encode())
 
 
-def _write(
-    path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str], flags: Collection[str] = ()
-) -> None:
+def _write(path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str], flags: Collection[str] = ()) -> None:
     pyarrow = require_pyarrow()
     types = dict.fromkeys(numbers, pyarrow.float64()) | dict.fromkeys(flags, pyarrow.bool_())
     fields = [(name, types.get(name, pyarrow.string())) for name in columns]

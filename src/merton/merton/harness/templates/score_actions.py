@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from merton.harness.templates.score_words import after_answer, plain
+from merton.harness.templates.score_words import after_answer, first_paragraph, plain, spaced
 
 VERBS = ["reach", "push", "pick", "place", "press", "pull", "twist", "move", "cover", "insert", "pour"]
 
 
 def score_actions(case: dict[str, Any], prediction: str) -> float:
     """0..1; the best of the answer and those that are right too."""
-    said = actions(after_answer(prediction))
-    return max(likeness(actions(right), said) for right in (case["answer"], *case["also"]))
+    rest = after_answer(spaced(prediction))
+    said = [actions(part) for part in (rest, first_paragraph(rest))]
+    return max(likeness(actions(right), one) for right in (case["answer"], *case["also"]) for one in said)
 
 
 def actions(text: str) -> list[str]:

@@ -6,11 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from merton.harness.templates.score_words import after_answer
-
-WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-METRES = {"mm": Fraction(1, 1000), "cm": Fraction(1, 100), "m": Fraction(1), "km": Fraction(1000)}
-NAMES = {"millimet": "mm", "centimet": "cm", "kilomet": "km", "met": "m"}
+from merton.harness.templates.score_quantity import FIRST_NUMBER, NUMBER_WORDS, UNIT_OF, UNITS, number_at, quantity_at
+from merton.harness.templates.score_words import after_answer, spaced
 
 
 def score_number(case: dict[str, Any], prediction: str) -> float:
@@ -33,17 +30,14 @@ def accuracy(value: Fraction, right: Fraction, tolerance: str) -> float:
 
 
 def said_number(text: str, unit: str) -> Fraction | None:
-    """The first number of a text, in digits or as a word up to twelve; a length is converted to the unit."""
-    part = after_answer(text)
-    found = re.search(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:[.,]\d+)?(?:e[-+]?\d{1,2})?|[-+]?\.\d+", part, re.I)
+    """The first number of a text, in digits or as a word up to twelve; a quantity is converted to the unit."""
+    part = after_answer(spaced(text))
+    found = FIRST_NUMBER.search(part)
     if not found:
-        words = [word for word in re.findall(r"[a-z]+", part.lower()) if word in WORDS]
-        return Fraction(WORDS.index(words[0])) if words else None
-    digits = found[0]
-    if re.search(r",\d{3}(?!\d)", digits):
-        digits = digits.replace(",", "")
-    value = Fraction(digits.replace(",", "."))
-    behind = re.match(r"\s*([a-z]+)", part[found.end() :].lower())
-    said = behind[1] if behind else ""
-    said = next((short for name, short in NAMES.items() if said.startswith(name)), said)
-    return value * METRES[said] / METRES[unit] if said in METRES and unit in METRES else value
+        words = [word for word in re.findall(r"[a-z]+", part.lower()) if word in NUMBER_WORDS]
+        return Fraction(NUMBER_WORDS.index(words[0])) if words else None
+    value, base, _ = quantity_at(part, found)
+    asked = UNITS.get(UNIT_OF.get(unit.strip().lower(), ""))
+    if base and asked and asked[0] == base:
+        return value / asked[1]
+    return number_at(part, found)[0]

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from merton.harness.templates.score_words import after_answer
+from merton.harness.templates.score_words import after_answer, spaced
 
 
 def score_point(case: dict[str, Any], prediction: str) -> float:
@@ -19,7 +19,7 @@ def score_point(case: dict[str, Any], prediction: str) -> float:
 
 def said_point(text: str) -> tuple[Fraction, Fraction] | None:
     """The first two numbers of a text, each a share or a percentage with its sign; None without two."""
-    found = re.findall(r"(?<![\w.])([-+]?(?:\d+(?:\.\d+)?|\.\d+))\s*(%?)", after_answer(text))
+    found = re.findall(r"(?<![\w.])([-+]?(?:\d+(?:\.\d+)?|\.\d+))\s*(%?)", after_answer(spaced(text)))
     if len(found) < 2:
         return None
     x, y = (Fraction(digits) / (100 if percent else 1) for digits, percent in found[:2])

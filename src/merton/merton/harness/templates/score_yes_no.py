@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from merton.harness.templates.score_words import after_answer, plain
+from merton.harness.templates.score_truth import said_truth
 
 
 def score_yes_no(case: dict[str, Any], prediction: str) -> float:
-    """1 if the prediction begins with the right word, or has it and not the other."""
-    words = plain(after_answer(prediction)).split()
-    said = [word for word in words if word in ("yes", "no")]
-    clear = bool(said) and (words[0] == said[0] or len(set(said)) == 1)
-    return 1.0 if clear and said[0] in (case["answer"], *case["also"]) else 0.0
+    """1 if the prediction says the right one of the two."""
+    return 1.0 if said_truth(prediction) in (case["answer"], *case["also"]) else 0.0
