@@ -16,7 +16,7 @@ import numpy as np
 from merton.curation.question import Question
 from merton.errors import InputError
 from merton.harness.pipeline import TOLERANCE
-from merton.harness.reference import content_words, reference_score
+from merton.harness.reference import reference_score, same_text
 from merton.rating.scoring.boxes import overlaps
 
 LEAST_OVERLAP = 0.25
@@ -33,12 +33,12 @@ def exact_match(question: Question, answer: str) -> float:
     """1 if an answer is a right one, else 0.
 
     A choice may be named by its letter or its text, a point must lie in the region, a number must be the same number.
-    Texts are compared in small letters, without punctuation and articles, as SQuAD does (Rajpurkar and others 2016);
-    ScanQA and SQA3D publish no rule for what counts as the same text.
+    Texts are compared in small letters, without punctuation and articles, as SQuAD does (Rajpurkar and others 2016),
+    with numbers and units in one form, whole or behind "the answer is" [ours]. A right text that is one letter, or yes
+    or no, is read as such. ScanQA and SQA3D publish no rule for what counts as the same text.
     """
     if question.answer_kind in ("free_text", "actions"):
-        said = content_words(answer)
-        return float(any(said == content_words(right) for right in (question.answer, *question.also)))
+        return float(any(same_text(question.text, right, answer) for right in (question.answer, *question.also)))
     if question.answer_kind == "number":
         question = question.model_copy(update={"meta": {**question.meta, TOLERANCE: "0"}})
     return reference_score(question, answer)

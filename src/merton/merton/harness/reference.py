@@ -1,26 +1,32 @@
 """Reference implementations of inference and scoring, by kind of answer: a pipeline's fidelity is measured by them.
 
 They follow the rules that docs/curation.md states, in this process, with code of their own: none of the templates'
-functions is used, numbers are decimal fractions, polygons winding numbers, sequences compared by rapidfuzz.
+functions is used, texts are read character by character, polygons are winding numbers, sequences compared by rapidfuzz.
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import groupby
 
 from merton.curation.question import Question
 from merton.harness.pipeline import TOLERANCE
+from merton.harness.reference_choice import named
+from merton.harness.reference_number import NUMBER_WORDS, in_bases, numbers, unit_of
+from merton.harness.reference_text import (
+    behind_cue,
+    end_of_digits,
+    form,
+    is_word,
+    paragraph,
+    tokens,
+    truth,
+    truth_of,
+)
 from merton.world.tasks import TASKS
-
-CUES = ("answer", "option", "choice")
-"""Words behind which an answer is looked for."""
-_NUMBER_WORDS = ("zero one two three four five six seven eight nine ten eleven twelve",)
-_LENGTHS = (("millimet", "mm"), ("centimet", "cm"), ("kilomet", "km"), ("met", "m"))
-_EXPONENT = {"mm": -3, "cm": -2, "m": 0, "km": 3}
 
 _FORMS = {
     "choice": "Answer with the letter of one choice alone.",
@@ -52,208 +58,47 @@ def _right(question: Question) -> Iterable[str]:
     yield from question.also
 
 
-def tokens(text: str) -> list[str]:
-    """Words and numbers of a text in small letters."""
-    small = unicodedata.normalize("NFKC", text).casefold()
-    runs = [
-        (kind, "".join(letters))
-        for kind, letters in groupby(small, lambda c: "0" if c.isdecimal() else "a" if c.isalnum() else c)
-    ]
-    found: list[str] = []
-    place = 0
-    while place < len(runs):
-        kind, run = runs[place]
-        if kind == "0" and [one for one, _ in runs[place + 1 : place + 3]] == [".", "0"] and runs[place + 1][1] == ".":
-            found.append(run + "." + runs[place + 2][1])
-            place += 3
-            continue
-        if kind in "0a":
-            found.append(run)
-        place += 1
-    return found
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def behind_cue(text: str) -> str:
-    """The part of a text behind the last cue and its "is", ":" or "="; the text where nothing is behind it."""
-    best = text
-    for start in range(len(text)):
-        if start and _is_word(text[start - 1]):
-            continue
-        for cue in CUES:
-            end = start + len(cue)
-            if text[start:end].lower() != cue or (end < len(text) and _is_word(text[end])):
-                continue
-            rest = text[end:]
-            bare = rest.lstrip()
-            # an "is" needs a space before it
-            if bare != rest and bare[:2].lower() == "is" and not (len(bare) > 2 and _is_word(bare[2])):
-                bare = bare[2:].lstrip()
-            if bare[:1] in (":", "="):
-                bare = bare[1:].lstrip()
-            best = bare if bare.strip() else text
-    return best
-
-
 def _choice(question: Question, prediction: str) -> float:
-    return float(_named(question.choices, prediction) in set(_right(question)))
-
-
-def _named(choices: Sequence[str], prediction: str) -> str | None:
-    """The choice named: alone by letter, alone by text, the same behind a cue, by a marked letter, by a mention."""
-    by_text: dict[str, list[str]] = {}
-    for choice in choices:
-        if tokens(choice):
-            by_text.setdefault(" ".join(tokens(choice)), []).append(choice)
-    unique = {text: several[0] for text, several in by_text.items() if len(several) == 1}
-    rest = behind_cue(prediction)
-    for part in (prediction, rest):
-        letters = [character for character in part if character.isalnum()]
-        if len(letters) == 1 and letters[0].isascii() and letters[0].isalpha():
-            place = ord(letters[0].upper()) - ord("A")
-            if place < len(choices):
-                return choices[place]
-        if " ".join(tokens(part)) in unique:
-            return unique[" ".join(tokens(part))]
-    marked = _marked(rest, behind=rest != prediction)
-    if len(marked) == 1 and ord(min(marked)) - ord("A") < len(choices):
-        return choices[ord(min(marked)) - ord("A")]
-    for part in (rest, prediction):
-        said = tokens(part)
-        there = [text for text in unique if _contains(said, text.split())]
-        if there:
-            longest = max(there, key=len)
-            return unique[longest] if all(_contains(longest.split(), text.split()) for text in there) else None
-    return None
-
-
-def _contains(row: Sequence[str], piece: Sequence[str]) -> bool:
-    return any(list(row[start : start + len(piece)]) == list(piece) for start in range(len(row) - len(piece) + 1))
-
-
-def _marked(text: str, behind: bool) -> set[str]:
-    """Capital letters that stand for a choice: the first one behind a cue, else those before ".", ")" or ":"."""
-    capitals = [place for place, character in enumerate(text) if "A" <= character <= "Z"]
-    if behind and capitals:
-        place = capitals[0]
-        after = text[place + 1 : place + 2] or " "
-        if not any(_is_word(one) for one in text[:place]) and not _is_word(after) and after != "'":
-            return {text[place]}
-    found = set()
-    for place in capitals:
-        before, after = text[place - 1] if place else " ", text[place + 1 : place + 3]
-        alone = not _is_word(before) and before != "'"
-        if alone and after[:1] in (".", ")", ":") and not _is_word(after[1:2] or " "):
-            found.add(text[place])
-    return found
+    return float(named(question.choices, prediction) in set(_right(question)))
 
 
 def _yes_no(question: Question, prediction: str) -> float:
-    said = tokens(behind_cue(prediction))
-    decided = [word for word in said if word in {"yes", "no"}]
-    if not decided or (said[0] != decided[0] and "yes" in decided and "no" in decided):
-        return 0.0
-    return float(decided[0] in set(_right(question)))
+    return float(truth(prediction) in set(_right(question)))
 
 
 def _number(question: Question, prediction: str) -> float:
-    value = _said_number(behind_cue(prediction), question.unit)
+    value = _said_number(behind_cue(form(prediction))[0], question.unit.strip().lower())
     if value is None:
         return 0.0
-    with localcontext() as context:
-        context.prec = 200
-        return max(_accuracy(value, Decimal(right), question.meta.get(TOLERANCE, "")) for right in _right(question))
+    return max(_accuracy(value, Fraction(right), question.meta.get(TOLERANCE, "")) for right in _right(question))
 
 
-def _accuracy(value: Decimal, right: Decimal, tolerance: str) -> float:
-    off = (value - right).copy_abs()
+def _accuracy(value: Fraction, right: Fraction, tolerance: str) -> float:
+    off = abs(value - right)
     if tolerance:
-        return float(off <= Decimal(tolerance))
+        return float(off <= Fraction(tolerance))
     if not right:
         return float(not off)
-    return sum(off < size * right.copy_abs() for size in _SIZES) / len(_SIZES)
+    return sum(off < size * abs(right) for size in _SIZES) / len(_SIZES)
 
 
-_SIZES = [Decimal(5 * step) / 100 for step in range(1, 11)]
+_SIZES = [Fraction(5 * step, 100) for step in range(1, 11)]
 """1 - t for the thresholds t = .95, .90 ... .50 of VSI-Bench."""
 
 
-def _said_number(text: str, unit: str) -> Decimal | None:
+def _said_number(text: str, unit: str) -> Fraction | None:
     """The first number of a text, in the unit of the question."""
-    found = _digits(text)
+    found = next(numbers(text), None)
     if found is None:
-        names = _NUMBER_WORDS[0].split()
         runs = groupby(text.lower(), lambda character: "a" <= character <= "z")
-        words = ["".join(run) for is_word, run in runs if is_word]
-        return next((Decimal(names.index(word)) for word in words if word in names), None)
-    value, rest = found
-    behind = ""
-    for character in rest.lstrip().lower():
-        if not "a" <= character <= "z":
-            break
-        behind += character
-    behind = next((short for name, short in _LENGTHS if behind.startswith(name)), behind)
-    with localcontext() as context:
-        context.prec = 200
-        both = behind in _EXPONENT and unit in _EXPONENT
-        return value.scaleb(_EXPONENT[behind] - _EXPONENT[unit]) if both else value
-
-
-def _digits(text: str) -> tuple[Decimal, str] | None:
-    """The first number in digits, and the text behind it."""
-    place = 0
-    while place < len(text):
-        start = place
-        signed = place + (text[place] in "+-")
-        free = not start or not (_is_word(text[start - 1]) or text[start - 1] == ".")
-        if free and text[signed : signed + 1].isdecimal():
-            return _number_at(text, start, signed)
-        if text[signed : signed + 1] == "." and text[signed + 1 : signed + 2].isdecimal():
-            end = _end_of_digits(text, signed + 1)
-            return Decimal(text[start:end]), text[end:]
-        place += 1
-    return None
-
-
-def _number_at(text: str, start: int, first: int) -> tuple[Decimal, str]:
-    """A number that begins with a digit: groups of thousands, one decimal point or comma, an exponent."""
-    end = _end_of_digits(text, first)
-    whole = text[start:end]
-    if end - first <= 3:
-        grouped = end
-        while (
-            text[grouped : grouped + 1] == ","
-            and text[grouped + 1 : grouped + 4].isdecimal()
-            and len(text[grouped + 1 : grouped + 4]) == 3
-        ):
-            grouped += 4
-        if grouped > end:
-            whole, end = text[start:grouped].replace(",", ""), grouped
-    if text[end : end + 1] in (".", ",") and text[end + 1 : end + 2].isdecimal():
-        stop = _end_of_digits(text, end + 1)
-        behind_comma = text[end + 1 : stop]
-        # a comma before three digits divides thousands
-        divides = text[end] == "," and len(behind_comma) == 3
-        whole, end = whole + ("" if divides else ".") + behind_comma, stop
-    if text[end : end + 1] in ("e", "E"):
-        sign = end + 1 + (text[end + 1 : end + 2] in ("+", "-") and bool(text[end + 1 : end + 2]))
-        stop = min(_end_of_digits(text, sign), sign + 2)
-        if stop > sign:
-            whole, end = whole + text[end:stop], stop
-    return Decimal(whole), text[end:]
-
-
-def _end_of_digits(text: str, place: int) -> int:
-    while place < len(text) and text[place].isdecimal():
-        place += 1
-    return place
+        words = ["".join(run) for is_latin, run in runs if is_latin]
+        return next((Fraction(NUMBER_WORDS.index(word)) for word in words if word in NUMBER_WORDS), None)
+    asked = unit_of(unit)
+    return found.total / asked[1] if asked and asked[0] == found.kind else found.value
 
 
 def _point(question: Question, prediction: str) -> float:
-    point = _said_point(behind_cue(prediction))
+    point = _said_point(behind_cue(form(prediction))[0])
     if point is None:
         return 0.0
     return float(any(_winds_about(point, json.loads(text, parse_float=Decimal)) for text in _right(question)))
@@ -267,12 +112,12 @@ def _said_point(text: str) -> tuple[Decimal, Decimal] | None:
         signed = place + (text[place] in "+-")
         whole = text[signed : signed + 1].isdecimal()
         fraction = text[signed : signed + 1] == "." and text[signed + 1 : signed + 2].isdecimal()
-        if _is_word(before) or before == "." or not (whole or fraction):
+        if is_word(before) or before == "." or not (whole or fraction):
             place += 1
             continue
-        end = _end_of_digits(text, signed)
+        end = end_of_digits(text, signed)
         if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
-            end = _end_of_digits(text, end + 1)
+            end = end_of_digits(text, end + 1)
         value = Decimal(text[place:end])
         values.append(value.scaleb(-2) if text[end:].lstrip()[:1] == "%" else value)
         place = end
@@ -295,11 +140,104 @@ def _winds_about(point: tuple[Decimal, Decimal], corners: Sequence[Sequence[Deci
 
 
 def _free_text(question: Question, prediction: str) -> float:
-    return max(_f1(content_words(right), content_words(prediction)) for right in _right(question))
+    return max(_likeness(question.text, right, prediction) for right in _right(question))
+
+
+def _likeness(asked: str, right: str, said: str) -> float:
+    """0..1 for one right answer: a letter, yes or no, or words."""
+    if is_letter(right):
+        return float(_names_letter(asked, right, said))
+    if truth_of(right):
+        return float(truth(said) == truth_of(right))
+    return max(_f1(*pair) for pair in _pairs(right, said))
+
+
+def same_text(asked: str, right: str, said: str) -> bool:
+    """Whether a text is a right one, word for word; see `merton.harness.measures.exact_match`."""
+    if is_letter(right):
+        return _names_letter(asked, right, said)
+    if truth_of(right):
+        return truth(said) == truth_of(right)
+    return any(first == second for first, second in _pairs(right, said))
+
+
+def is_letter(right: str) -> bool:
+    """Whether a right answer is one Latin letter, so that of a choice which the question lists."""
+    bare = right.strip()
+    return len(bare) == 1 and bare.isascii() and bare.isalpha()
+
+
+def _names_letter(asked: str, right: str, said: str) -> bool:
+    choices = _listed(asked)
+    place = ord(right.strip().upper()) - ord("A")
+    return place < len(choices) and named(choices, said) == choices[place]
+
+
+def _listed(asked: str) -> list[str]:
+    """The choices that a question lists behind capital letters from A on, the last such list; else 26 without words."""
+    marks = [(place, end) for place in range(len(asked)) if (end := _end_of_mark(asked, place))]
+    starts = [at for at, (place, _) in enumerate(marks) if asked[place] == "A"]
+    for first in reversed(starts):
+        run = [
+            mark for at, mark in enumerate(marks[first:]) if [asked[p] for p, _ in marks[first : first + at + 1]]
+            == [chr(ord("A") + step) for step in range(at + 1)]
+        ]  # fmt: skip
+        borders = [place for place, _ in run[1:]] + [len(asked)]
+        texts = [asked[end:border].strip() for (_, end), border in zip(run, borders, strict=True)]
+        texts = [text.split("\n")[0].strip(" .,;(") for text in texts]
+        if len(run) > 1:
+            if len(set(texts)) == len(run):
+                return texts
+            break
+    return ["•" * count for count in range(1, 27)]
+
+
+def _end_of_mark(asked: str, place: int) -> int:
+    """The end of "A.", "A)" or "A:" with the space behind it, at a place; 0 for none."""
+    before = asked[place - 1] if place else ""
+    if not "A" <= asked[place] <= "Z" or is_word(before) or before == "'":
+        return 0
+    end = place + 1 + asked[place + 1 : place + 2].isspace()
+    if asked[end : end + 1] not in (".", ")", ":") or end >= len(asked):
+        return 0
+    bare = asked[end + 1 :].lstrip()
+    return len(asked) - len(bare) if bare else 0
+
+
+def _pairs(right: str, said: str) -> Iterable[tuple[list[str], list[str]]]:
+    """Words of the right answer and of what was said, read in each way that counts."""
+    wanted, whole = form(right), form(said)
+    for part in (whole, paragraph(behind_cue(whole)[0])):
+        yield content_words(wanted), content_words(part)
+        yield content_words(in_bases(wanted)), content_words(in_bases(part))
 
 
 def content_words(text: str) -> list[str]:
-    return [word for word in tokens(text) if word not in {"a", "an", "the"}] or tokens(text)
+    """The words of a text in `form` without articles; with them where it has no others."""
+    kept, place = "", 0
+    while place < len(text):
+        end = _end_of_article(text, place)
+        kept += " " if end else text[place]
+        place = end or place + 1
+    return tokens(kept) or tokens(text)
+
+
+def _end_of_article(text: str, place: int) -> int:
+    """The end of an article at a place, 0 for none: before a word, and no capital "A" amid a sentence."""
+    before = text[place - 1] if place else ""
+    if is_word(before) or before == "'":
+        return 0
+    for article in ("a", "an", "the"):
+        end = place + len(article)
+        if text[place:end].lower() != article or not text[end : end + 1].isspace():
+            continue
+        if not is_word(text[end:].lstrip()[:1]):
+            continue
+        ahead = text[:place].rstrip()
+        if text[place:end] == "A" and not text.isupper() and ahead and ahead[-1] not in ".!?:;":
+            return 0
+        return end
+    return 0
 
 
 def _f1(right: list[str], said: list[str]) -> float:
@@ -315,11 +253,13 @@ def _f1(right: list[str], said: list[str]) -> float:
 def _actions(question: Question, prediction: str) -> float:
     from rapidfuzz.distance import Levenshtein
 
-    said = _steps(behind_cue(prediction))
+    rest = behind_cue(form(prediction))[0]
     likeness = []
-    for right in _right(question):
-        steps = _steps(right)
-        likeness.append(Levenshtein.distance(steps, said) / max(len(steps), len(said)) if steps and said else 1.0)
+    for part in (rest, paragraph(rest)):
+        said = _steps(part)
+        for right in _right(question):
+            steps = _steps(right)
+            likeness.append(Levenshtein.distance(steps, said) / max(len(steps), len(said)) if steps and said else 1.0)
     return 1.0 - min(likeness)
 
 
@@ -339,7 +279,7 @@ def _without_then(text: str) -> list[str]:
     parts, start = [], 0
     for place in range(len(text) - 3):
         before, after = text[place - 1 : place] or " ", text[place + 4 : place + 5] or " "
-        if text[place : place + 4] == "then" and not _is_word(before) and not _is_word(after):
+        if text[place : place + 4] == "then" and not is_word(before) and not is_word(after):
             parts.append(text[start:place])
             start = place + 4
     return [*parts, text[start:]]
@@ -348,10 +288,10 @@ def _without_then(text: str) -> list[str]:
 def _unnumbered(piece: str) -> str:
     """A step without the number of its line."""
     bare = piece
-    while bare and not _is_word(bare[0]):
+    while bare and not is_word(bare[0]):
         bare = bare[1:]
-    end = _end_of_digits(bare, 0)
-    return bare[end:] if 0 < end < len(bare) and not _is_word(bare[end]) else piece
+    end = end_of_digits(bare, 0)
+    return bare[end:] if 0 < end < len(bare) and not is_word(bare[end]) else piece
 
 
 _SCORES: dict[str, Callable[[Question, str], float]] = {

@@ -8,7 +8,8 @@ from merton.harness.templates.score_words import cued, plain, spaced
 
 LONE = re.compile(r"(?<![\w'])(?<!\w-)([A-Z])(?![\w'])(?!-\w)")
 REJECTS = re.compile(
-    r"(?:(?:\b(?:not|nor|neither|than|except|over|instead of)|n't)\s+(?:(?:option|choice|answer)\s+)?|不\s*[是选選]?\s*)\W?$",
+    r"(?:(?:\b(?:not|nor|neither|than|except|over|instead of)|n't)\s+(?:(?:option|choice|answer)\s+)?"
+    r"|不\s*[是选選]?\s*)\W?\Z",
     re.IGNORECASE,
 )
 REJECTED = re.compile(r"\W{0,2}\s*\b(?:is|are|was)(?:n't|\s+(?:not|wrong|incorrect|false))\b")
@@ -87,9 +88,7 @@ def leads(part: str, found: list[re.Match[str]]) -> bool:
     """Whether a text begins with the first of its letters, apart from what follows, and lists no choices."""
     first, second = found[:2]
     behind = part[first.end() :]
-    if re.search(r"\w", part[: first.start()]) or not re.match(
-        r"\s*(?:[^\w\s'&/+]|\n|(?:because|since|as)\b)", behind
-    ):
+    if re.search(r"\w", part[: first.start()]) or not re.match(r"\s*(?:[^\w\s'&/+]|\n|(?:because|since|as)\b)", behind):
         return False
     if re.fullmatch(r"(?:[\W_]|\b(?:and|or)\b)*", part[first.end() : second.start()]):
         return False

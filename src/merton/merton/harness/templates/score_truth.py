@@ -14,8 +14,7 @@ CHARACTERS |= {"いいえ": "no"}
 def said_truth(text: str) -> str:
     """ "yes" or "no" if a text begins with it or another word for it, or has it and not the other; else ""."""
     part = plain(after_answer(spaced(text)))
-    part = re.sub(r"\b(?:not|isn t) true\b", "false", part)
-    part = re.sub(r"\b(?:not|isn t) false\b", "true", part)
+    part = re.sub(r"\b(?:not|isn t) (true|false)\b", lambda found: "false" if found[1] == "true" else "true", part)
     for name, truth in CHARACTERS.items():
         if part.replace(" ", "").startswith(name):
             return truth
