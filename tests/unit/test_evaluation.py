@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 from unguarded import Unguarded
 
+from merton.cognition.models.base import MODELS, Answer, ModelEntry
+from merton.cognition.models.describe import Describe
+from merton.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton.curation.pool import Pool
 from merton.curation.question import ANSWER_KINDS, Question, Source
 from merton.errors import InfrastructureError, InputError
 from merton.harness import evaluation
 from merton.harness.answerers import Reply, answerers
+from merton.harness.confinement.limits import Ended
 from merton.harness.evaluation import evaluate
 from merton.harness.pipeline import Pipeline, composed
 from merton.harness.sandbox import Sandbox
@@ -214,3 +218,243 @@ def test_the_same_comes_out_of_the_real_sandbox(tmp_path: Path) -> None:
     evaluate(pool(), made, tmp_path / "walls", sandbox=Sandbox())
     evaluate(pool(), made, tmp_path / "none", sandbox=Unguarded())
     assert bytes_of(tmp_path / "walls") == bytes_of(tmp_path / "none")
+
+
+@dataclass
+class Saying:
+    """Says one text to everything."""
+
+    text: str
+    truncated: bool = False
+    name: str = "saying"
+    cost_per_1000: float = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"says": self.text, "truncated": self.truncated}
+
+    def answer(self, question: Question, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> Reply:
+        return Reply(self.text, truncated=self.truncated)
+
+
+def one_choice() -> Pool:
+    return Pool.of([question(0)], [Source(name="made")])
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "cut_off"),
+    [
+        ("<think>B is near, C is far.</think>\n\nA", 1.0, 0),
+        ("<think>B</think><answer>A</answer><|im_end|>", 1.0, 0),
+        ("\\boxed{A}", 1.0, 0),
+        ("A\n\nBecause the blue lid is far.", 1.0, 0),
+        ("<think>A is near. B is", 0.0, 1),
+    ],
+)
+def test_the_answer_in_a_models_raw_text_is_scored(tmp_path: Path, said: str, score: float, cut_off: int) -> None:
+    found = evaluate(one_choice(), [Saying(said)], tmp_path, sandbox=Unguarded())
+    assert found.rows[0].score == score
+    assert found.scores.cut_off["saying"] == found.scores.cut_off_blank["saying"] == cut_off
+    assert json.loads((tmp_path / SUMMARY).read_text())["answerers"]["saying"]["cut_off"] == cut_off
+
+
+def test_an_answer_that_was_cut_off_behind_its_letter_counts_and_is_counted(tmp_path: Path) -> None:
+    found = evaluate(one_choice(), [Saying("A. red cube, bec", truncated=True)], tmp_path, sandbox=Unguarded())
+    assert (found.rows[0].score, found.rows[0].cut_off) == (1.0, True)
+    assert (found.scores.cut_off["saying"], found.scores.cut_off_blank["saying"]) == (1, 0)
+
+
+RAW = """
+import json, os
+def tell(line):
+    os.write(3, line.encode() + b"\\n")
+    os.read(4, 65536)
+def {function}:
+    {body}
+"""
+
+
+def raw_program(role: str, body: str) -> Pipeline:
+    """Programs of which one writes to the pipe itself."""
+    parts = composed(ANSWER_KINDS)
+    if role == "infer":
+        return Pipeline(RAW.format(function="predict(case, ask)", body=body), parts.score, "written", ANSWER_KINDS)
+    return Pipeline(parts.infer, RAW.format(function="score(case, prediction)", body=body), "written", ANSWER_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ('{"case": 0, "value": 17}', "score returned 17, which is not in 0..1"),
+        ('{"case": 0, "value": -0.1}', "score returned -0.1, which is not in 0..1"),
+        ('{"case": 0, "value": NaN}', "score returned NaN, which is not in 0..1"),
+        ('{"case": 0, "value": true}', "score returned true, not a number"),
+        ('{"case": 0, "value": "1"}', 'score returned "1", not a number'),
+        ('{"case": 0, "value": 1e999}', "which is not in 0..1"),
+        ('{"case": 0}', "score returned null, not a number"),
+        *((f'{{"case": {case}, "value": 1}}', "") for case in ("Infinity", '"abc"', "null", "-1", "1", "true", "0.5")),
+        *((f'{{"case": {case}, "value": 1}}', "") for case in ("[0]", "1" + "0" * 400)),
+        *((line, "") for line in ("[]", "0", "null", '"a"', "[" * 2000 + "]" * 2000)),
+    ],
+)
+def test_a_scorer_that_writes_to_the_pipe_itself_is_not_believed(tmp_path: Path, line: str, error: str) -> None:
+    """A line that is no result is passed over; the program's own result, .25, is the first that counts then."""
+    body = f"tell({line!r})\n    return 0.25"
+    found = evaluate(one_choice(), [Saying("A")], tmp_path, sandbox=Unguarded(), pipeline=raw_program("score", body))
+    assert found.rows[0].score == (0.0 if error else 0.25)
+    assert error in found.rows[0].error
+
+
+@pytest.mark.parametrize("value", ["3", "null", '["A"]', "NaN"])
+def test_a_prediction_that_is_no_text_is_none(tmp_path: Path, value: str) -> None:
+    body = f"""tell('{{"case": 0, "value": {value}}}')\n    return "A" """
+    found = evaluate(one_choice(), [Saying("A")], tmp_path, sandbox=Unguarded(), pipeline=raw_program("infer", body))
+    assert (found.rows[0].score, found.rows[0].prediction) == (0.0, "")
+    assert "predict returned" in found.rows[0].error
+
+
+def test_half_a_surrogate_pair_is_stored_as_a_question_mark(tmp_path: Path) -> None:
+    body = r"""return "A \ud83d" """
+    spoiled = raw_program("infer", body)
+    for _ in range(2):  # and again from the pieces
+        found = evaluate(one_choice(), [Saying("A")], tmp_path, sandbox=Unguarded(), pipeline=spoiled)
+        assert found.rows[0].prediction == "A ?"
+    heard: list[str] = []
+    counting = Counting()
+    counting.answer = lambda asked, prompt, *_: heard.append(prompt) or Reply("A")  # type: ignore[method-assign]
+    spoiled = raw_program("infer", r"""return ask("which \ud83d?")""")
+    evaluate(one_choice(), [counting], tmp_path / "prompt", sandbox=Unguarded(), pipeline=spoiled)
+    assert heard == ["which ??"]
+
+
+@pytest.mark.parametrize("most", ["10**12", "-5", "0", "True", "1.5", "'many'", "float('inf')", "10**400"])
+def test_a_program_asks_for_no_absurd_number_of_tokens(tmp_path: Path, most: str) -> None:
+    counting = Counting()
+    spoiled = raw_program("infer", f"return ask('?', {most})")
+    found = evaluate(one_choice(), [counting], tmp_path, sandbox=Unguarded(), pipeline=spoiled)
+    assert counting.asked == []
+    assert "max_tokens must be a whole number from 1 to 4096" in found.rows[0].error
+
+
+def test_a_program_asks_twenty_times_about_a_case(tmp_path: Path) -> None:
+    counting = Counting()
+    spoiled = raw_program("infer", "return [ask(f'{n}?') for n in range(3000)][0]")
+    found = evaluate(pool(4), [counting], tmp_path, sandbox=Unguarded(), pipeline=spoiled)
+    assert len(counting.asked) == 80
+    assert all("at most 20 times about a case" in row.error for row in found.rows)
+
+
+@pytest.mark.parametrize("ask", ["'x' * 60000", "7", "'?', 32, [0, 0]", "'?', 32, 3", "'?', 32, [1e9]"])
+def test_a_question_of_no_sensible_form_reaches_no_model(tmp_path: Path, ask: str) -> None:
+    counting = Counting()
+    found = evaluate(
+        one_choice(), [counting], tmp_path, sandbox=Unguarded(), pipeline=raw_program("infer", f"return ask({ask})")
+    )
+    assert counting.asked == []
+    assert "ValueError" in found.rows[0].error
+
+
+@dataclass
+class Hanging:
+    """A stand-in for a sandbox that ends every process at its limit of three seconds."""
+
+    runs: int = 0
+    ended_at_s: float = 3.0
+    exit_code: int = -9
+
+    def run(self, files: Any, main: str, inputs: Any = None, serve: Any = None) -> Any:
+        self.runs += 1
+        return Ended(self.exit_code, "It ran longer than 3 s and was ended.", "", "", self.ended_at_s)
+
+
+def test_a_program_that_hangs_is_not_started_again_for_every_case(tmp_path: Path) -> None:
+    hanging = Hanging()
+    found = evaluate(pool(12), [Counting()], tmp_path, sandbox=hanging)
+    assert hanging.runs == 3 + 3, "three for the predictions, three for the scores"
+    assert "It ran longer than 3 s" in found.rows[0].error
+    assert "not started again" in found.rows[11].error
+    slow = Hanging(exit_code=1, ended_at_s=200.0)
+    evaluate(pool(12), [Counting()], tmp_path / "slow", sandbox=slow)
+    assert slow.runs == 2 + 2
+
+
+class Picky:
+    """The adapter of a lab that needs a picture and does not say so."""
+
+    adapter_version = "1"
+    is_chat = False
+
+    @classmethod
+    def from_entry(cls, entry: ModelEntry) -> Picky:
+        return cls()
+
+    def respond(self, asked: Any) -> list[Answer]:
+        return [Answer(str(one.images[0][0, 0, 0])) for one in asked]
+
+
+def test_a_model_that_raises_on_a_question_ends_neither_the_others_nor_its_other_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = ModelEntry(name="picky", description="-", adapter="test_evaluation:Picky")
+    monkeypatch.setattr(MODELS, "_entries", {**MODELS, "picky": entry})
+    (tmp_path / "media").mkdir()
+    cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((8, 8, 3), 3, np.uint8))
+    medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
+    both = Pool.of([question(1, answer="3", media=(medium,)), question(7)], [Source(name="made")], tmp_path)
+    found = evaluate(both, answerers(["picky", "chance"], both), tmp_path / "out", sandbox=Unguarded())
+    assert [row.score for row in found.rows[:2]] == [1.0, None]
+    assert found.rows[1].unasked.startswith("picky failed: IndexError: tuple index out of range")
+    assert found.scores.overall["chance"].n == 2
+    assert found.failures == {}
+
+
+def test_a_server_that_fails_ends_its_own_answerer_alone(tmp_path: Path) -> None:
+    dead, alive = Counting(fails_at=3, name="dead"), Counting(name="alive")
+    found = evaluate(pool(12), [dead, alive], tmp_path, sandbox=Unguarded())
+    assert str(found.failures["dead"]) == "the server is gone"
+    assert {row.answerer for row in found.rows} == {"alive"}
+    assert len(read_matrix(tmp_path / SCORES).agents) == 1
+    again = evaluate(pool(12), [dead, alive], tmp_path, sandbox=Unguarded())
+    assert again.failures == {}
+    assert len(read_matrix(tmp_path / SCORES).agents) == 2
+    assert len(alive.asked) == 12
+
+
+def test_a_budget_holds_for_the_answers_of_models(tmp_path: Path) -> None:
+    (tmp_path / "media").mkdir()
+    cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((60, 80, 3), 128, np.uint8))
+    medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
+    asked = Pool.of([question(number, media=(medium,)) for number in range(6)], [Source(name="made")], tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    for start in range(2):  # started again, it makes no call more
+        made = answerers(["describe"], asked)
+        with pytest.raises(BudgetExhaustedError, match="the budget of 4 calls is spent"):
+            evaluate(asked, made, out, sandbox=Unguarded(), budget=Budget(4, file=out / CALLS))
+        assert made[0].calls == (0 if start else 4)
+    found = evaluate(
+        asked, answerers(["describe"], asked), out, sandbox=Unguarded(), budget=Budget(6, file=out / CALLS)
+    )
+    assert found.calls == 2
+    assert found.scores.overall["describe"].n == 6
+
+
+def test_a_limit_of_tokens_is_an_option_and_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "media").mkdir()
+    cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((60, 80, 3), 128, np.uint8))
+    medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
+    asked = Pool.of([question(number, media=(medium,)) for number in range(6)], [Source(name="made")], tmp_path)
+    limits: list[int] = []
+
+    def respond(self: object, requests: Any) -> list[Answer]:
+        limits.extend(one.max_tokens for one in requests)
+        return [Answer("<think>so", truncated=one.max_tokens < 99) for one in requests]
+
+    monkeypatch.setattr(Describe, "respond", respond)
+    for max_tokens, truncated in ((None, True), (512, False)):
+        made = answerers(["describe"], asked, max_tokens=max_tokens)
+        found = evaluate(asked, made, tmp_path / str(max_tokens), sandbox=Unguarded(), cache=tmp_path / "cache.sqlite")
+        assert found.scores.cut_off_blank["describe"] == 6, "an old cache does not say that an answer was cut off"
+        assert made[0].identity["max_tokens"] == (max_tokens or 32)
+        assert truncated or limits[-1] == 512
+    assert limits == [32] * 6 + [512] * 6
