@@ -271,8 +271,9 @@ class _Conversation:
         try:
             reply = self._work.ask_model(self._answerer, self._batch[place], prompt, max_tokens, pictures)
         except Exception as error:  # the adapter of a lab may raise anything
-            own = isinstance(error, MertonError)
-            told = error if own else InfrastructureError(f"{self._answerer.name} failed: {describe_error(error)}")
+            told = InfrastructureError(f"{self._answerer.name} failed: {describe_error(error)}")
+            if isinstance(error, MertonError):
+                self._work.failures.setdefault(self._answerer.name, error)
             self._work.failures.setdefault(self._answerer.name, told)
             return ""
         self.calls += reply.called
