@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from scripted_llm import llm_entry, prompts, scripted_llm
+from scripted_llm import llm_entry, prompts, said, scripted_llm
 from test_evaluation import pool
 from typer.testing import CliRunner
 from unguarded import Unguarded
@@ -116,3 +116,25 @@ def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
         CliRunner().invoke(app, [*words, "--max-calls", "3"], catch_exceptions=False)
     with pytest.raises(InputError, match="--max-cost needs a price: set cost_per_1000 of describe"):
         CliRunner().invoke(app, [*words, "--writer", "describe", "--max-cost", "3"], catch_exceptions=False)
+
+
+def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
+    write_pool(pool(4), tmp_path / "pool")
+    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out")]
+    both = [*words, "--answerer", "scripted", "--answerer", "chance"]
+    with scripted_llm(said("<think>It may be, or it may", "length")) as wire:
+        len(MODELS)  # reads the catalogue
+        monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
+        for _ in range(2):  # started again, it makes no call more
+            spent = CliRunner().invoke(app, [*both, "--max-calls", "3"])
+            assert spent.exit_code == 3, spent.output
+            assert len(wire.requests) == 3
+        done = CliRunner().invoke(app, [*both, "--max-tokens", "700"])
+        assert done.exit_code == 0, done.output
+        assert [request.body["max_tokens"] for request in wire.requests] == [32] * 3 + [700] * 4
+    assert "4 cut off, 4 of them before any answer: raise --max-tokens" in done.output
+    with pytest.raises(InputError, match="--max-tokens limits answers of models"):
+        CliRunner().invoke(app, [*words, "--answerer", "chance", "--max-tokens", "9"], catch_exceptions=False)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from merton import __version__
+from merton.cognition.final_answer import VERSION, final_answer, is_unfinished
 from merton.config import Model, validated
 from merton.curation.llm.asker import Ask, Asker
 from merton.curation.llm.prompting import read_prompt
@@ -58,7 +59,8 @@ class Answered:
     Attributes:
         agent, benchmark, item, dimension, original: as in `ItemScore`.
         measure: one of the benchmark's metrics in the taxonomy.
-        answer: of the model, as text; "" where it gave none.
+        answer: of the model, as text: the `final_answer` in what the table has; "" where it gave none.
+        cut_off: whether what the table has ends in its reasoning.
         gold: the right answer, or several; boxes as JSON; empty for `GIVEN`.
         question: with its kind of answer, choices and unit; of boxes and `GIVEN` the kind is free_text.
         where: place in the file, for messages.
@@ -74,6 +76,7 @@ class Answered:
     gold: tuple[str, ...]
     question: Question
     where: str
+    cut_off: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,14 +181,16 @@ def _item(one: Answered, score: float) -> ItemScore:
 
 
 def _about(
-    answers: Iterable[Answered], unscored: Iterable[tuple[Answered, str]], judge: Asker | None
+    answers: Sequence[Answered], unscored: Iterable[tuple[Answered, str]], judge: Asker | None
 ) -> dict[str, Any]:
     counts = Counter((one.benchmark, one.measure) for one in answers)
     marker = None if judge is None else {**judge.about, "prompt_file": read_prompt(PROMPT).version}
     return {
         "form": "merton answers 1",
         "merton": __version__,
+        "final_answer": VERSION,
         "judge": marker,
+        "cut_off": sum(one.cut_off for one in answers),
         "answers": [{"benchmark": name, "measure": what, "n": n} for (name, what), n in sorted(counts.items())],
         "unscored": [
             {"agent": one.agent, "benchmark": one.benchmark, "item": one.item, "reason": reason}
@@ -217,7 +222,9 @@ def _answered(where: str, row: Mapping[str, Any], taxonomy: Taxonomy) -> Answere
         if measure == ACCURACY and len(right) != 1:
             raise InputError(f"{where}: {ACCURACY} needs one right box; gold has {len(right)}")
     question = _question(where, row, measure, gold)
-    return Answered(agent, benchmark, item, dimension, original, measure, answer, gold, question, where)
+    cut_off = measure not in GIVEN and is_unfinished(answer)
+    said = answer if measure in GIVEN else final_answer(answer)
+    return Answered(agent, benchmark, item, dimension, original, measure, said, gold, question, where, cut_off)
 
 
 def _question(where: str, row: Mapping[str, Any], measure: str, gold: tuple[str, ...]) -> Question:
