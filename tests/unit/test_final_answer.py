@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -186,3 +187,14 @@ def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
     began_s = time.process_time()
     final_answer(piece * (100_000 // len(piece)))
     assert time.process_time() - began_s < 2.0
+
+
+def test_a_trial_compares_final_answers() -> None:
+    local = pytest.importorskip("merton.experiment.local", reason="the extra `sim` is not installed")
+
+    class Reasoning:
+        def answer(self, images: object, question: str, max_tokens: int) -> Answer:
+            return Answer("<think>The cube is red.</think>Pick it up.<|im_end|>")
+
+    ports = SimpleNamespace(_models={"describe": Reasoning()})
+    assert local.LocalPorts.answer(ports, "describe", None, "?", "reference").text == "Pick it up."

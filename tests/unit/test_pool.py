@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import cv2
@@ -64,3 +65,32 @@ def test_ids_are_unique_and_sources_described() -> None:
         Pool.of([question(), question()], [Source(name="s")])
     with pytest.raises(InputError, match="which is not described"):
         Pool.of([question()], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "read"),
+    [
+        ("number", 3, "3"),
+        ("number", 3.0, "3"),
+        ("number", 0.25, "0.25"),
+        ("number", -1e-7, "-1e-07"),
+        ("free_text", 3, "3"),
+        ("yes_no", True, "yes"),
+        ("yes_no", False, "no"),
+        ("free_text", None, ""),
+        ("point", [[0, 0], [1, 0], [1, 0.5]], "[[0, 0], [1, 0], [1, 0.5]]"),
+    ],
+)
+def test_values_of_json_are_the_texts_of_answers(kind: str, answer: object, read: str) -> None:
+    line = json.dumps({"id": 7, "source": "made", "text": "?", "answer_kind": kind, "answer": answer, "scene": 2})
+    found = validated(Question, line, "line 1")
+    assert (found.id, found.scene, found.answer) == ("7", "2", read)
+
+
+def test_choices_and_notes_of_numbers_are_texts() -> None:
+    values = {"id": "a", "source": "made", "text": "?", "answer_kind": "choice", "choices": [1, 2.5], "answer": 2.5}
+    found = validated(Question, json.dumps({**values, "meta": {"frame": 12}}), "line 1")
+    assert (found.choices, found.answer, found.meta) == (("1", "2.5"), "2.5", {"frame": "12"})
+    for bad in ({"answer": {"a": 1}}, {"id": True}, {"text": 3}):
+        with pytest.raises(InputError, match="must be a text"):
+            validated(Question, json.dumps({**values, **bad}), "line 1")

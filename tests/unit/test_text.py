@@ -79,6 +79,40 @@ def test_words():
         words(None)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("红色的杯子，在桌子上。", list("红色的杯子在桌子上")),
+        ("カップを取る", list("カップを取る")),
+        ("杯子 half-open 0.5米, don't", ["杯", "子", "half-open", "0.5", "米", "don't"]),
+        ("\uff76\uff8c\uff9f", ["カ", "プ"]),  # half-width kana
+        ("𠮟る", ["𠮟", "る"]),
+        ("ที่นี่", ["ที่", "นี่"]),  # a consonant with the vowel and tone above it
+        ("빨간 컵", ["빨간", "컵"]),
+        ("लाल की", ["लाल", "की"]),
+        ("مَرْحَبًا", ["مَرْحَبًا"]),
+    ],
+)
+def test_words_of_scripts_without_spaces_and_with_signs(sentence, expected):
+    assert words(sentence) == expected
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate"),
+    [
+        ("红色的杯子在桌子上", "红色的杯子在桌子左边"),
+        ("把蓝色的方块推到桌子左边", "把红色的方块推到桌子的右边"),
+        ("杯子在 table 上", "杯子在 table 左边"),
+        ("机器人", "人"),
+    ],
+)
+def test_han_is_scored_as_sacrebleu_scores_it(reference, candidate):
+    metrics = pytest.importorskip("sacrebleu.metrics", reason="sacrebleu is not installed")
+    peer = metrics.BLEU(tokenize="zh", effective_order=True).sentence_score(candidate, [reference]).score / 100
+    assert bleu(reference, candidate) == pytest.approx(peer, abs=1e-9)
+    assert 0 < rouge_l(reference, candidate) < 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(SENTENCES, SENTENCES)
 def test_laws(reference, candidate):

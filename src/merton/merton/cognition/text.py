@@ -1,6 +1,7 @@
 """Similarity of two sentences: BLEU, ROUGE-L and CIDEr over the same words.
 
-A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"). Case,
+A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"), or one
+character of a script that writes no spaces (`merton.cognition.words`). Case,
 punctuation and the Unicode form of a letter do not count: "Pick up the cube." and "pick up the cube" are the same
 answer to all three, and so are an accented letter as one code point and as two.
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from merton.cognition.words import VERSION as WORDS_VERSION
 from merton.curation.pool import Pool
 from merton.curation.question import Question, questions_sha256
 from merton.errors import InputError, UnknownNameError
@@ -147,7 +148,7 @@ def _answerer(name: str, pool: Pool, seed: int, max_tokens: int | None) -> Answe
     if name == "majority":
         return Computed(name, about, Majority(pool.questions, seed).answer)
     if name == "blind":
-        return Computed(name, about, Blind(pool.questions, seed).answer)
+        return Computed(name, about | {"words": WORDS_VERSION}, Blind(pool.questions, seed).answer)
     if name.startswith("oracle-"):
         skill = _skill(name)
         return _oracle(name, about | {"skill": skill}, pool, lambda _: skill, seed)

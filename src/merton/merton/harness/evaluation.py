@@ -40,6 +40,7 @@ from merton.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton.harness.models import CataloguedModel
 from merton.harness.pipeline import INFER, Pipeline, case_for_infer, case_for_score, composed, write_pipeline
 from merton.harness.reference import reference_prompt
+from merton.harness.requests import storable
 from merton.harness.running import Runner, run_infer, run_score
 from merton.harness.scores import Row, Scores, scores_of, write_predictions, write_scores
 from merton.processes import usable_cores
@@ -278,7 +279,7 @@ class _Conversation:
             return ""
         self.calls += reply.called
         if reply.unasked:
-            self.unasked.setdefault(place, reply.unasked)
+            self.unasked.setdefault(place, storable(reply.unasked))
         if reply.truncated or is_unfinished(reply.text):
             self.cut_off.add(place)
         return reply.text
