@@ -609,9 +609,18 @@ def _decode(raw: bytes, most_px: int) -> np.ndarray:
         if bgr is None:
             raise ValueError("no known format") from None
         _check_size(bgr.shape[1], bgr.shape[0], most_px)
+        whole = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED)  # has the transparency, if any
+        if whole is not None and whole.ndim == 3 and whole.shape[2] == 4:
+            whole = (whole if whole.dtype == np.uint8 else whole >> 8).astype(np.uint16)
+            opacity = whole[:, :, 3:]
+            bgr = ((whole[:, :, :3] * opacity + 255 * (255 - opacity) + 127) // 255).astype(np.uint8)
         return np.ascontiguousarray(bgr[:, :, ::-1])
     picture = Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "WEBP", "GIF", "BMP"))  # reads only the header
     _check_size(picture.width, picture.height, most_px)
+    if "A" in picture.getbands() or "transparency" in picture.info:  # as Merton and other servers do: on white
+        picture = picture.convert("RGBA")
+        ground = Image.new("RGBA", picture.size, (255, 255, 255, 255))
+        picture = Image.alpha_composite(ground, picture)
     return np.asarray(picture.convert("RGB"))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.files import refuse_folder
 from merton.perception.image_size import check_size
+from merton.perception.transparency import on_white
 from merton.world.observation import Image
 
 JPEG_QUALITY = 95
@@ -58,13 +59,17 @@ def decode_image(content: bytes) -> Image:
     """The content of an image file as (height, width, 3) uint8 RGB.
 
     PNG, JPEG, WEBP, JPEG 2000, BMP or TIFF. Turned as its EXIF data say. Deeper channels are reduced to 8 bit,
-    transparency is dropped.
+    transparent pictures are shown on white.
 
     Raises:
         InputError: no intact image of these kinds, or one of more than `image_size.LARGEST_IMAGE_PX` pixels, which is
-            seen in its header: nothing of it is decoded.
+            seen in its header: nothing of it is decoded; or grey and transparent as TIFF or JPEG 2000.
     """
-    return np.asarray(cv2.cvtColor(_decoded(content, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB), dtype=np.uint8)
+    check_size(content)
+    bgr = on_white(content)
+    if bgr is None:
+        bgr = _decoded(content, cv2.IMREAD_COLOR)
+    return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 
 
 def decode_plane(content: bytes) -> NDArray[np.generic]:
@@ -73,11 +78,11 @@ def decode_plane(content: bytes) -> NDArray[np.generic]:
     Raises:
         InputError: as `decode_image`.
     """
+    check_size(content)
     return np.asarray(_decoded(content, cv2.IMREAD_UNCHANGED))
 
 
 def _decoded(content: bytes, mode: int) -> cv2.typing.MatLike:
-    check_size(content)
     try:
         pixels = cv2.imdecode(np.frombuffer(content, np.uint8), mode)
     except cv2.error:  # most broken files give None

@@ -16,6 +16,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.people.media.sizes import padded
 from merton.perception.images import decode_image, encode_image
+from merton.perception.transparency import may_be_transparent
 from merton.world.observation import Image
 
 FORMAT = b"merton image 1"
@@ -43,7 +44,10 @@ def prepare_image(source: Path | Image, folder: Path) -> tuple[Path, int, int]:
         InfrastructureError: the folder cannot be written.
     """
     pixels = source.tobytes() if isinstance(source, np.ndarray) else read_bytes(source)
-    shape = repr(source.shape).encode() if isinstance(source, np.ndarray) else b""
+    if isinstance(source, np.ndarray):
+        shape = repr(source.shape).encode()
+    else:  # a copy that an earlier version made has its transparent parts in black
+        shape = b"on white" if may_be_transparent(pixels) else b""
     file = folder / f"{hash_of(FORMAT, shape, pixels)}.png"
     size = _png_size(file)
     if size is None:
