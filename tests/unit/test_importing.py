@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from merton.curation.importing.answers import choices_in, form_of, open_answer, open_answers
+from merton.curation.importing.answers import open_answer, open_answers
+from merton.curation.importing.choices import choices_in, choices_of, form_of
 from merton.curation.importing.importers import import_pool, join
 from merton.curation.pool import read_pool
 from merton.curation.question import Question, Source
@@ -268,7 +269,7 @@ def test_the_same_import_gives_the_same_bytes_and_another_is_refused(tmp_path: P
         ("parquet", ".", "has no .parquet files"),
         ("datasets", ".", "was not written by save_to_disk"),
         ("openeqa", "no.json", "cannot read no.json"),
-        ("openeqa", "junk.json", "is no JSON"),
+        ("openeqa", "junk.json", "is not a text file"),
         ("sqa3d", ".", "must have one file"),
         ("jsonl", "binary.jsonl", "is not a text file"),
         ("tsv", "x", "unknown form 'tsv'; did you mean 'csv'"),
@@ -300,13 +301,15 @@ def test_pools_are_joined_with_their_pictures(tmp_path: Path) -> None:
 
 
 def test_choices_and_answers_are_read_in_one_form() -> None:
-    assert choices_in("['a', 'b']", "x") == choices_in(["A. a", "B. b"], "x") == choices_in({"A": "a", "B": "b"}, "x")
-    assert choices_in(["A. a", "C. b"], "x") == ("A. a", "C. b")
-    assert form_of([("(B)", ("x", "y"), "r1"), ("a", ("x", "y"), "r2")]) == "letters"
-    assert form_of([("1", ("1", "2"), "r1"), ("2", ("1", "2"), "r2")]) == "texts"
-    assert form_of([(1, ("1", "2"), "r1")], whole_numbers=True) == "places from 0"
+    for cell in ("['a', 'b']", ["A. a", "B. b"], {"A": "a", "B": "b"}):
+        assert choices_in(cell, "x").texts == ("a", "b")
+    assert choices_in(["A. a", "C. b"], "x").texts == ("A. a", "C. b")
+    words, numbers = choices_of(["x", "y"]), choices_of(["1", "2"])
+    assert form_of([("(B)", words, "r1"), ("a", words, "r2")]) == "letters"
+    assert form_of([("1", numbers, "r1"), ("2", numbers, "r2")]) == "texts"
+    assert form_of([(1, numbers, "r1")], whole_numbers=True) == "places from 0"
     with pytest.raises(InputError, match="r2: the answer 'C' is none of the choices 'x', 'y'"):
-        form_of([("A", ("x", "y"), "r1"), ("C", ("x", "y"), "r2"), ("B", ("x", "y"), "r3")])
+        form_of([("A", words, "r1"), ("C", words, "r2"), ("B", words, "r3")])
     assert [open_answer(text)[0] for text in ("Yes.", "three", "-1.5", "3 m", "yes, two")] == [
         "yes_no",
         "number",

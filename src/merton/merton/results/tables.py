@@ -1,9 +1,15 @@
-"""Foreign tables, CSV, Parquet or JSON Lines: read row by row, each row with its place for messages."""
+"""Foreign tables, CSV, TSV, Parquet or JSON Lines: read row by row, each row with its place for messages.
+
+The one reader of tables: what separates cells is found in the header, a byte order mark and an index of pandas are left
+out, NaN is a missing value as pandas, polars and `datasets` write it, and a cell may be as long as a picture in base64.
+"""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import itertools
 import json
 import math
 import re
@@ -18,13 +24,22 @@ from merton.results.checking import MAX_NAME
 from merton.results.parquet import parquet_file, require_pyarrow
 from merton.results.text import one_line
 
-READABLE = (".csv", ".jsonl", ".parquet")
+READABLE = (".csv", ".tsv", ".jsonl", ".parquet")
+MISSING_TEXTS = ("nan", "NaN", "NAN", "<NA>")
+"""Texts of a cell that are a missing value: NaN as polars and numpy write it, and pandas' own."""
+NAMELESS = ("", "Unnamed: 0")
+"""Names of the first column where pandas wrote its index as CSV, and where it read and wrote that again."""
+_PARQUET_INDEX = "__index_level_0__"
+_SEPARATORS = (",", ";", "\t")
 
 Cells = tuple[str, list[Any]]
 """Where a row stands, such as "scores.csv, line 2", and its cells: texts, numbers or None; those of CSV are texts."""
 Row = tuple[str, dict[str, Any]]
 """Where a row stands, and column to value."""
 
+csv.field_size_limit(2**31 - 1)  # a picture in base64 is one cell, and the file is in memory already
+_QUOTED = re.compile('"[^"]*"')
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
@@ -32,8 +47,8 @@ def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) 
     """Every row of a table by the names of its columns.
 
     Args:
-        path: a file whose name ends in .csv (comma, UTF-8, a header), .jsonl (an object a line) or .parquet.
-        columns: the columns it must have.
+        path: a file whose name ends in .csv or .tsv (UTF-8, a header), .jsonl (an object a line) or .parquet.
+        columns: the columns it must have; large and small letters are the same where they tell no two apart.
         optional: the columns it may have besides.
 
     Raises:
@@ -45,14 +60,22 @@ def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) 
     if suffix not in READABLE:
         raise InputError(f"{path}: the name of a table must end in one of: {', '.join(READABLE)}")
     content = file_bytes(path)
-    rows = _jsonl(str(path), content) if suffix == ".jsonl" else _named(read_cells(str(path), content))
-    for where, row in rows:
+    rows = json_objects(str(path), content) if suffix == ".jsonl" else _named(read_cells(str(path), content))
+    lower = {name.lower(): name for name in (*columns, *optional)}
+    for where, found in rows:
+        row = {name if name in lower.values() else lower.get(name.lower(), name): cell for name, cell in found.items()}
+        if len(row) < len(found):
+            raise InputError(f"{where}: two columns differ in large and small letters alone")
         _check_columns(where, list(row), columns, optional)
         yield where, row
 
 
 def read_cells(name: str, content: bytes) -> Iterator[Cells]:
     """The header of a CSV or Parquet table, then its rows, all of the header's length; blank lines are passed over.
+
+    Cells of CSV are separated by what the header has most of, commas, semicolons or tabs outside quotes; those of .tsv
+    by tabs. A first column without a name that holds whole numbers is an index of pandas and is left out. A
+    missing value (`MISSING_TEXTS`, NaN) is "" in CSV and None in Parquet.
 
     Args:
         name: of the file, for messages; Parquet if it ends so, else CSV.
@@ -71,11 +94,30 @@ def read_cells(name: str, content: bytes) -> Iterator[Cells]:
     for place, column in enumerate(header, 1):
         if first.setdefault(column, place) < place:
             raise InputError(f"{where}: columns {first[column]} and {place} are both called {one_line(column)!r}")
-    yield where, header
+    rows = _of_length(rows, len(header))
+    start = next(rows, None)
+    nameless = [place for place, column in enumerate(header) if column == _PARQUET_INDEX]
+    nameless += [0] if header[0] in NAMELESS else []
+    index = [place for place in nameless if start and _is_whole(start[1][place])]
+    kept = [place for place in range(len(header)) if place not in index]
+    yield where, [header[place] for place in kept]
+    for where, row in itertools.chain([start] if start else [], rows):
+        if not all(_is_whole(row[place]) for place in index):
+            raise InputError(
+                f"{where}: column {index[0] + 1} has no name in the header, and is no index of whole numbers"
+            )
+        yield where, [row[place] for place in kept]
+
+
+def _of_length(rows: Iterator[Cells], columns: int) -> Iterator[Cells]:
     for where, row in rows:
-        if len(row) != len(header):
-            raise InputError(f"{where}: has {len(row)} cells, but the header names {len(header)} columns")
+        if len(row) != columns:
+            raise InputError(f"{where}: has {len(row)} cells, but the header names {columns} columns")
         yield where, row
+
+
+def _is_whole(cell: Any) -> bool:
+    return (isinstance(cell, int) and not isinstance(cell, bool)) or (isinstance(cell, str) and cell.isdecimal())
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> list[list[Any]]:
@@ -115,7 +157,15 @@ def file_bytes(path: Path) -> bytes:
 
 
 def utf8_text(name: str, content: bytes) -> str:
-    """The text of a file, without a byte order mark; raises InputError with the line of a byte that is not UTF-8."""
+    """The text of a file, without a byte order mark; raises InputError with the line of a byte that is not UTF-8.
+
+    UTF-16 is read, too, if it begins with its mark, as that of a spreadsheet's "Unicode text" does.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError:
+            raise InputError(f"{name} is not a text file: it begins as UTF-16, and is none; save it as UTF-8") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -139,8 +189,32 @@ def number_in(where: str, row: dict[str, Any], column: str, low: float, high: fl
     number = plain_number(value)
     if number is None or not low <= number <= high:
         shown = "nothing" if value in (None, "") else repr(value)[:40]
-        raise InputError(f"{where}: {column} is {shown}; it must be a number from {low:g} to {high:g}")
+        raise InputError(
+            f"{where}: {column} is {shown}; it must be a number from {low:g} to {high:g}{point_wanted(value)}"
+        )
     return number
+
+
+def point_wanted(cell: object) -> str:
+    """The remedy for a number with a decimal comma, or ""."""
+    return ", with a decimal point" if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip()) else ""
+
+
+def without_nan(value: Any) -> Any:
+    """A cell as it is, but None for a missing value: NaN, also within lists and objects, and `MISSING_TEXTS` alone."""
+    if isinstance(value, str):
+        return None if value.strip() in MISSING_TEXTS else value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    return _nested_without_nan(value)
+
+
+def _nested_without_nan(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_nested_without_nan(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _nested_without_nan(part) for key, part in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def plain_number(cell: object) -> float | None:
@@ -177,16 +251,30 @@ def _check_columns(where: str, found: Iterable[str], columns: Sequence[str], opt
 
 
 def _csv(name: str, content: bytes) -> Iterator[Cells]:
-    lines = csv.reader(io.StringIO(utf8_text(name, content), newline=""), strict=True)
+    text = utf8_text(name, content)
+    separator = "\t" if name.lower().endswith(".tsv") else _separator(text)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in lines:
             if cells:  # a blank line is no row
-                yield f"{name}, line {lines.line_num}", cells
+                yield f"{name}, line {lines.line_num}", ["" if without_nan(cell) is None else cell for cell in cells]
     except csv.Error as error:
         raise InputError(f"{name}, line {lines.line_num}: is no CSV: {error}") from None
 
 
-def _jsonl(name: str, content: bytes) -> Iterator[Row]:
+def _separator(text: str) -> str:
+    """What the first line that is not blank has most of outside quotes; a comma where there is none."""
+    head = next((line for line in _QUOTED.sub("", text[: 1 << 16]).splitlines() if line.strip()), "")
+    return max(_SEPARATORS, key=head.count)
+
+
+def json_objects(name: str, content: bytes) -> Iterator[Row]:
+    """The objects of JSON Lines with their places, blank lines passed over; NaN is None.
+
+    Raises:
+        InputError: a line that is no JSON object, or has a key twice; with the line.
+    """
+
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
             raise ValueError("a key stands twice")
@@ -198,10 +286,11 @@ def _jsonl(name: str, content: bytes) -> Iterator[Row]:
         where = f"{name}, line {number}"
         try:
             row = json.loads(line, object_pairs_hook=once)
+            if not isinstance(row, dict):
+                raise InputError(f"{where}: must be an object with the columns as keys")
+            row = {key: without_nan(value) for key, value in row.items()}
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: is no JSON: {str(error).splitlines()[0]}") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: must be an object with the columns as keys")
         yield where, row
 
 
@@ -209,7 +298,7 @@ def _parquet(name: str, content: bytes) -> Iterator[Cells]:
     names, columns = _parquet_columns(name, content)
     yield name, names
     for number, cells in enumerate(zip(*columns, strict=True), 1):
-        yield f"{name}, row {number}", list(cells)
+        yield f"{name}, row {number}", [without_nan(cell) for cell in cells]
 
 
 def _parquet_columns(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from merton.errors import InputError, UnknownNameError
@@ -12,7 +12,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "pid", "uid", "idx", "index"),
     "text": ("question", "query", "prompt", "text"),
     "choices": ("options", "choices", "answer_options"),
-    "answer": ("answer", "answers", "gt_answer", "ground_truth", "label"),
+    "answer": ("answer", "answers", "gt_answer", "ground_truth", "answerkey", "answer_key", "correct_answer", "label"),
     "also": ("extra_answers",),
     "unit": ("unit",),
     "situation": ("situation", "context"),
@@ -25,7 +25,9 @@ EmbSpatial, ERQA, RealWorldQA, VSI-Bench; OpenEQA; SQA3D), the first that is the
 MEDIA = "media"
 PARTS = (*KNOWN, MEDIA, "meta")
 _IMAGE = re.compile(r"(image|images|image_path|image_\d+|media)", re.IGNORECASE)
-_LETTERED = re.compile(r"[A-Z]")
+_OF_A_CHOICE = re.compile(r"(?:(choice|option|opt|ending)[ _.-]*)?(?:([A-Za-z])|(\d\d?))")
+_PLAIN = ("id", "unit", "situation", "scene", "dimension")
+"""Parts that may be missing: a nested column of their names is not theirs."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Columns:
     Attributes:
         by_part: part of `KNOWN` to its column; "text" is always there.
         pictures: columns of pictures, in their order.
-        lettered: columns A, B, C, ..., each a choice.
+        lettered: columns A, B, C, ..., choice_a, ..., option1, ..., each a choice, in their order.
+        labels: of those: the letters in capitals, or the numbers.
         meta: columns that are kept in `Question.meta`.
         left_out: columns of nested values that nothing is made of.
     """
@@ -43,6 +46,7 @@ class Columns:
     by_part: Mapping[str, str]
     pictures: tuple[str, ...]
     lettered: tuple[str, ...]
+    labels: tuple[str, ...]
     meta: tuple[str, ...]
     left_out: tuple[str, ...]
 
@@ -75,7 +79,9 @@ def columns_of(kinds: Mapping[str, str], given: Mapping[str, tuple[str, ...]], s
     lower = {name.lower(): name for name in kinds if name not in taken}
     for part, names in KNOWN.items():
         found = next((lower[name] for name in names if name in lower), None)
-        if part not in by_part and found is not None and (kinds[found] != "picture" or part == "frames"):
+        if part in by_part or found is None or (part in _PLAIN and kinds[found] == "other"):
+            continue
+        if kinds[found] != "picture" or part == "frames":
             by_part[part] = found
     for part in ("text", "answer"):
         if part not in by_part:
@@ -86,8 +92,8 @@ def columns_of(kinds: Mapping[str, str], given: Mapping[str, tuple[str, ...]], s
     taken |= set(by_part.values())
     free = [name for name in kinds if name not in taken]
     pictures = [name for name in free if kinds[name] == "picture" or _IMAGE.fullmatch(name)]
-    lettered = [name for name in sorted(free) if _LETTERED.fullmatch(name)] if "choices" not in by_part else []
-    rest = [name for name in free if name not in pictures and name not in lettered]
+    lettered = _lettered(free) if "choices" not in by_part else {}
+    rest = [name for name in free if name not in pictures and name not in lettered.values()]
     if strict and rest:
         raise InputError(
             f"{where} has a column {rest[0]!r}, which holds no known part of a question; name its part by "
@@ -97,7 +103,32 @@ def columns_of(kinds: Mapping[str, str], given: Mapping[str, tuple[str, ...]], s
     return Columns(
         by_part,
         tuple(dict.fromkeys((*given.get(MEDIA, ()), *pictures))),
+        tuple(lettered.values()),
         tuple(lettered),
         tuple(dict.fromkeys((*given.get("meta", ()), *(name for name in rest if name not in nested)))),
         tuple(nested),
     )
+
+
+def _lettered(names: Sequence[str]) -> dict[str, str]:
+    """Label to column of the columns that are a choice each; empty if there are none.
+
+    Letters begin with A and B, numbers with 0 or 1. Letters alone are those of one case, and small ones follow each
+    other without a gap: x, y and z are no choices.
+    """
+    families: dict[tuple[str, str], dict[str, str]] = {}
+    for name in names:
+        found = _OF_A_CHOICE.fullmatch(name) or _OF_A_CHOICE.fullmatch(name.lower())
+        if found and (found[1] or found[2]):
+            kind = "number" if found[3] else "small" if found[2].islower() and not found[1] else "letter"
+            families.setdefault((found[1] or "", kind), {})[found[3] or found[2].upper()] = name
+    for (_, kind), found_in in sorted(families.items(), reverse=True):
+        order = sorted(found_in, key=lambda label: (len(label), label))
+        if kind == "number":
+            start = int(order[0])
+            whole = start < 2 and [int(label) for label in order] == list(range(start, start + len(order)))
+        else:
+            whole = order[:2] == ["A", "B"] and (kind != "small" or order == [chr(65 + at) for at in range(len(order))])
+        if whole and len(order) > 1:
+            return {label: found_in[label] for label in order}
+    return {}

@@ -21,7 +21,7 @@ from merton.files import UNFINISHED, file_sha256, locked_folder
 
 FORMS = {
     "jsonl": "JSON Lines with the keys of a question (docs/curation.md)",
-    "csv": "a CSV file with a header",
+    "csv": "a CSV or TSV file with a header",
     "parquet": "a Parquet file, or a folder of them, as lmms-eval's data sets on Hugging Face",
     "datasets": "a folder that the library datasets wrote with save_to_disk",
     "openeqa": "open-eqa-v0.json of OpenEQA, or its questions as JSON Lines",
@@ -166,8 +166,7 @@ def _of_table(
     remarks = [f"Columns: {', '.join(held)}."]
     if columns.lettered:
         remarks.append(f"The choices are the columns {', '.join(columns.lettered)}.")
-    if answers:
-        remarks.append(f"The answers name the choices by {answers}.")
+    remarks += answers
     if columns.left_out:
         remarks.append(f"Left out, because nested: {', '.join(columns.left_out)}.")
     return questions, list(table.files), remarks

@@ -12,7 +12,7 @@ from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.questions import OnProgress, Refusals, question_of
 from merton.curation.question import Question, Source
 from merton.errors import InputError, did_you_mean
-from merton.results.tables import file_bytes
+from merton.results.tables import file_bytes, json_objects, utf8_text
 
 Placed = tuple[str, dict[str, Any]]
 """Where an object stands, such as "x.jsonl, line 3", and the object."""
@@ -130,32 +130,17 @@ def sqa3d(path: Path, media: MediaFolder, on_progress: OnProgress) -> list[Quest
 
 def json_lines(path: Path) -> list[Placed]:
     """The objects of a file, one a line; raises InputError for a line that is none, or a file without any."""
-    try:
-        lines = file_bytes(path).decode("utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file of UTF-8") from None
-    found = []
-    for number, line in enumerate(lines, 1):
-        where = f"{path}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{where}: is no JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: is no JSON object")
-        found.append((where, row))
+    found = list(json_objects(str(path), file_bytes(path)))
     if not found:
         raise InputError(f"{path} has no questions")
     return found
 
 
 def _json(path: Path) -> Any:
-    content = file_bytes(path)
+    text = utf8_text(str(path), file_bytes(path))
     try:
-        return json.loads(content)
-    except ValueError as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}") from None
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from merton.curation.importing.choices import listed
 from merton.curation.pool import MEDIA
 from merton.curation.question import Medium
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.perception.image_size import check_size
+from merton.results.text import one_line
 
 _ENDINGS = {
     b"\x89PNG": ".png",
@@ -21,6 +25,10 @@ _ENDINGS = {
     b"MM\0*": ".tiff",
 }
 """First bytes of a file to its ending; those of anything else that is read are of JPEG 2000."""
+
+
+_LONGEST_ID = 64
+"""A longer text may be a picture in base64, a shorter one the id of a row: VLMEvalKit's own bound."""
 
 
 class MediaFolder:
@@ -34,6 +42,7 @@ class MediaFolder:
     def __init__(self, out: Path, beside: Path) -> None:
         self._out, self._beside = out, beside
         self._files: dict[Path, Medium] = {}
+        self._by_row: dict[str, tuple[Medium, ...]] = {}
 
     def add(self, content: bytes, where: str) -> Medium:
         """Keep the bytes of a picture.
@@ -66,22 +75,62 @@ class MediaFolder:
         if file not in self._files:
             try:
                 content = file.read_bytes()
-            except OSError as error:
-                raise InputError(f"{where}: the picture {path!r} cannot be read: {error.strerror}") from None
+            except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+                reason = getattr(error, "strerror", None) or error
+                raise InputError(f"{where}: the picture {one_line(path, 60)!r} cannot be read: {reason}") from None
             self._files[file] = self.add(content, where)
         return self._files[file]
 
-    def add_cell(self, cell: Any, where: str) -> tuple[Medium, ...]:
-        """The pictures of a cell: nothing, a path, bytes, {bytes, path} as Hugging Face has it, or a list of those."""
-        if cell is None or cell == "":
-            return ()
-        if isinstance(cell, list | tuple):
-            return tuple(medium for part in cell for medium in self.add_cell(part, where))
-        if isinstance(cell, dict):
-            content, path = cell.get("bytes"), cell.get("path")
-            return (self.add(content, where),) if content is not None else self.add_cell(path, where)
-        if isinstance(cell, bytes):
-            return (self.add(cell, where),)
+    def add_cell(self, cell: Any, where: str, row: str = "") -> tuple[Medium, ...]:
+        """The pictures of a cell.
+
+        Args:
+            cell: nothing, a path, bytes, a picture's file in base64 or as a data: address, {bytes, path} as Hugging
+                Face has it, or a list of those, also as JSON or as Python writes it; or the id of an earlier row, whose
+                pictures it shares, as in VLMEvalKit's tables.
+            where: for messages.
+            row: id of the row; "" where none may refer to it.
+
+        Raises:
+            InputError: another value, or no picture.
+            InfrastructureError: the folder cannot be written.
+        """
         if isinstance(cell, str):
-            return (self.add_file(cell, where),)
-        raise InputError(f"{where}: a picture is a path or the bytes of a file, not {str(cell)[:40]!r}")
+            shared = self._by_row.get(cell) if len(cell) <= _LONGEST_ID else None
+            if shared and not (self._beside / cell).exists():
+                return shared
+            cell = listed(cell) if cell.startswith("[") else cell
+        found = tuple(self._media(cell, where))
+        if row and found and isinstance(cell, str | list):
+            self._by_row.setdefault(row, found)
+        return found
+
+    def _media(self, cell: Any, where: str) -> Iterator[Medium]:
+        if cell is None or cell == "":
+            return
+        if isinstance(cell, list | tuple):
+            for part in cell:
+                yield from self._media(part, where)
+        elif isinstance(cell, dict):
+            content = cell.get("bytes")
+            yield from self._media(cell.get("path") if content is None else content, where)
+        elif isinstance(cell, bytes):
+            yield self.add(cell, where)
+        elif isinstance(cell, str):
+            content = _from_base64(cell)
+            yield self.add_file(cell, where) if content is None else self.add(content, where)
+        else:
+            shown = one_line(repr(cell), 40)
+            raise InputError(f"{where}: a picture is a path, the bytes of a file or these in base64, not {shown}")
+
+
+def _from_base64(text: str) -> bytes | None:
+    """The file of a picture that a text is in base64, alone or as a data: address; None for another text."""
+    data = text.partition(",")[2] if text.startswith("data:") else text
+    if not text.startswith("data:") and len(data) <= _LONGEST_ID:
+        return None
+    try:
+        content = base64.b64decode("".join(data.split()), validate=True)
+    except ValueError:
+        return None
+    return content if text.startswith("data:") or content.startswith(tuple(_ENDINGS)) else None

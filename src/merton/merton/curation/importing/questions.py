@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from merton.config import validated
-from merton.curation.importing.answers import FORMS, choices_in, form_of, open_answers
+from merton.curation.importing.answers import answers_in, open_answers
+from merton.curation.importing.choices import (
+    FORMS,
+    Choices,
+    choices_in,
+    choices_of,
+    counted_either_way,
+    form_of,
+    plain,
+)
 from merton.curation.importing.columns import Columns
 from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.tables import Table
 from merton.curation.question import Question
 from merton.errors import InputError
+from merton.results.text import one_line
 
 OnProgress = Callable[[int, int], None]
 
@@ -27,76 +37,97 @@ class Refusals:
         """Raises InputError if the id was there before."""
         first = self._places.setdefault(name, where)
         if first != where:
-            raise InputError(f"{where}: the id {name!r} stands already in {first}")
+            raise InputError(f"{where}: the id {one_line(name)!r} stands already in {first}")
 
 
 def questions_of(
     table: Table, columns: Columns, source: str, media: MediaFolder, on_progress: OnProgress
-) -> tuple[list[Question], str]:
-    """Every question of a table, and how its answers name the choices ("" without choices).
+) -> tuple[list[Question], list[str]]:
+    """Every question of a table, and sentences on how its answers name the choices (none without choices).
 
     Raises:
         InputError: a row that is no question: no text, choices without the answer, an id that stands twice, a missing
-            picture; with file and row.
+            picture, a nested value that is not read; with file and row.
     """
-    form, total = _answer_form(table, columns)
+    form, total, remarks = _answer_form(table, columns)
     seen, found = Refusals(), []
     for number, (where, row) in enumerate(table.rows(columns.all), 1):
-        name = _text(row.get(columns.by_part.get("id", ""))) or str(number)
+        name = _part(row, columns, "id", where) or str(number)
         seen.check(name, where)
-        found.append(_question(row, columns, form, f"{source}/{name}", source, media, where))
+        found.append(_question(row, columns, form, (source, name), media, where))
         on_progress(number, total)
     if not found:
         raise InputError(f"{table.files[0]} has no questions")
-    return found, form
+    return found, remarks
 
 
-def _answer_form(table: Table, columns: Columns) -> tuple[str, int]:
-    """How answers name choices, and how many rows there are; pictures are not read."""
+def _answer_form(table: Table, columns: Columns) -> tuple[str, int, list[str]]:
+    """How answers name choices, how many rows there are, and what to say of it; pictures are not read."""
     answer = columns.by_part["answer"]
     named = [name for name in (columns.by_part.get("choices"), answer, *columns.lettered) if name]
-    pairs: list[tuple[Any, Sequence[str], str]] = []
+    pairs: list[tuple[Any, Choices, str]] = []
     blank, total = "", 0
     for where, row in table.rows(named):
         total += 1
         choices = _choices(row, columns, where)
-        if choices and _text(row[answer]):
-            pairs.append((_first(row[answer]), choices, where))
-        elif choices:
-            blank = blank or where
+        if choices:
+            right = _right(row[answer], f"{where}, column {answer!r}")
+            pairs += [(right, choices, where)] if plain(right) else []
+            blank = blank or ("" if plain(right) else where)
     if blank and pairs:  # a benchmark keeps all of its answers to itself, or none
         raise InputError(f"{blank}: has choices but no answer")
-    return (form_of(pairs, table.kinds[answer] == "whole number") if pairs else ""), total
+    if not pairs:
+        return "", total, []
+    form = form_of(pairs, table.kinds[answer] == "whole number")
+    remarks = [f"The answers name the choices by {form}."]
+    if counted_either_way(form, pairs):
+        remarks.append(
+            f"No answer is 0, so they could as well count from 1. If they do, make letters of them in the column "
+            f"{answer}, or subtract 1: read from 0 they name other choices."
+        )
+    return form, total, remarks
 
 
-def _choices(row: dict[str, Any], columns: Columns, where: str) -> tuple[str, ...]:
+def _choices(row: dict[str, Any], columns: Columns, where: str) -> Choices:
     if columns.lettered:
-        return tuple(_text(row[name]) for name in columns.lettered if _text(row[name]))
+        return choices_of([row[name] for name in columns.lettered], columns.labels)
     column = columns.by_part.get("choices")
-    return choices_in(row[column], where) if column else ()
+    return choices_in(row[column], f"{where}, column {column!r}") if column else Choices()
+
+
+def _right(cell: Any, where: str) -> Any:
+    """The one answer of a question with choices, as it is written in its cell."""
+    if not isinstance(cell, list | tuple | Mapping):
+        return cell
+    found = list(dict.fromkeys(filter(None, answers_in(cell, where))))
+    if len(found) > 1:
+        raise InputError(f"{where}: names {len(found)} right choices; a question has one")
+    return found[0] if found else None
 
 
 def _question(
-    row: dict[str, Any], columns: Columns, form: str, name: str, source: str, media: MediaFolder, where: str
+    row: dict[str, Any], columns: Columns, form: str, name: tuple[str, str], media: MediaFolder, where: str
 ) -> Question:
     choices = _choices(row, columns, where)
-    answer = row[columns.by_part["answer"]]
+    column = columns.by_part["answer"]
     frames = row.get(columns.by_part.get("frames", ""))
-    pictures = [medium for column in columns.pictures for medium in media.add_cell(row[column], where)]
+    pictures = [medium for column in columns.pictures for medium in media.add_cell(row[column], where, name[1])]
     values: dict[str, Any] = {
-        "id": name,
-        "source": source,
+        "id": "/".join(name),
+        "source": name[0],
         "media": [medium.model_dump() for medium in (*pictures, *media.add_cell(frames, where))],
         "video": bool(frames) and not pictures,
-        "meta": {column: _text(row[column]) for column in columns.meta if _text(row[column])},
+        "meta": {column: _flat(row[column]) for column in columns.meta if _flat(row[column])},
     }
     for part in ("text", "unit", "situation", "scene", "dimension"):
-        values[part] = _text(row.get(columns.by_part.get(part, "")))
+        values[part] = _part(row, columns, part, where)
     if choices:
-        right = FORMS[form](_first(answer), choices) if form else ""
-        values |= {"answer_kind": "choice", "choices": choices, "answer": right}
+        right = FORMS[form](_right(row[column], where), choices) if form else ""
+        values |= {"answer_kind": "choice", "choices": choices.texts, "answer": right}
     else:
-        texts = [*_texts(answer), *_texts(row.get(columns.by_part.get("also", "")))]
+        also = columns.by_part.get("also")
+        texts = answers_in(row[column], f"{where}, column {column!r}")
+        texts += answers_in(row[also], f"{where}, column {also!r}") if also else []
         values |= dict(zip(("answer_kind", "answer", "also"), open_answers(texts), strict=True))
     return question_of(values, where)
 
@@ -106,18 +137,21 @@ def question_of(values: Mapping[str, Any], where: str) -> Question:
     return validated(Question, json.dumps(values), where)
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and value else value
-
-
-def _texts(value: Any) -> list[str]:
-    return [_text(part) for part in value] if isinstance(value, list) else [_text(value)]
-
-
-def _text(value: Any) -> str:
-    """A cell as text on one line; a whole float without its point."""
-    if value is None:
+def _part(row: dict[str, Any], columns: Columns, part: str, where: str) -> str:
+    """The text of a part of a question, "" where it has none; raises InputError for a nested value."""
+    column = columns.by_part.get(part)
+    if column is None:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return " ".join(str(value).split())
+    cell = row[column]
+    several = isinstance(cell, list | tuple) and (part == "text" and len(cell) > 1)
+    if several or isinstance(cell, Mapping) or (isinstance(cell, list | tuple) and any(map(_is_nested, cell))):
+        raise InputError(f"{where}: the column {column!r} is nested; name one of plain texts by --column {part}=NAME")
+    return _flat(cell)
+
+
+def _is_nested(cell: Any) -> bool:
+    return isinstance(cell, list | tuple | Mapping)
+
+
+def _flat(cell: Any) -> str:
+    return ", ".join(filter(None, map(plain, cell))) if isinstance(cell, list | tuple) else plain(cell)

@@ -7,12 +7,14 @@ larger than memory.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from merton.errors import InputError, UnknownNameError, require
-from merton.results.tables import file_bytes, read_cells
+from merton.results.tables import file_bytes, read_cells, without_nan
+from merton.results.text import one_line
 
 BATCH = 64
 """Rows that are in memory at once. Ours."""
@@ -37,7 +39,7 @@ class Table(Protocol):
 
 
 class CsvTable:
-    """A CSV file with a header; raises InputError for a file that is none."""
+    """A CSV or TSV file with a header, see `read_cells`; raises InputError for a file that is none."""
 
     def __init__(self, path: Path) -> None:
         self.files = [path]
@@ -68,14 +70,10 @@ class ArrowTable:
         self._arrow = require("pyarrow", "curation", "Parquet")
         self.files = list(files)
         schema = self._schema(files[0])
-        if features is None:
-            about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-            features = about.get("info", {}).get("features", {})
-        self._names = {
-            name: feature["names"]
-            for name, feature in features.items()
-            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-        }
+        twice = [name for name, times in Counter(schema.names).items() if times > 1]
+        if twice:
+            raise InputError(f"{files[0]} has two columns called {one_line(twice[0])!r}")
+        self._names = _class_names(_told(schema) if features is None else features)
         self.kinds = {field.name: self._kind(field.type) for field in schema}
         self.kinds |= {name: "text" for name in self._names if name in self.kinds}
 
@@ -83,8 +81,9 @@ class ArrowTable:
         for file in self.files:
             at = 0
             for batch in self._batches(file, list(columns)):
-                for row in batch.to_pylist():
+                for cells in batch.to_pylist():
                     at += 1
+                    row = {name: without_nan(cell) for name, cell in cells.items()}
                     for name in self._names.keys() & row.keys():
                         row[name] = self._label(name, row[name])
                     yield f"{file}, row {at}", row
@@ -117,20 +116,38 @@ class ArrowTable:
 
     def _kind(self, type_: Any) -> str:
         types = self._arrow.types
-        if types.is_string(type_) or types.is_large_string(type_) or types.is_boolean(type_):
+        if types.is_dictionary(type_):  # as pandas writes categories
+            return self._kind(type_.value_type)
+        texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_boolean)
+        if any(is_such(type_) for is_such in (*texts, types.is_null, types.is_temporal)):
             return "text"
         if types.is_integer(type_):
             return "whole number"
-        if types.is_floating(type_):
+        if types.is_floating(type_) or types.is_decimal(type_):
             return "number"
         if types.is_binary(type_) or types.is_large_binary(type_):
             return "picture"
         if types.is_struct(type_):
             return "picture" if {field.name for field in type_} == {"bytes", "path"} else "other"
-        if types.is_list(type_) or types.is_large_list(type_):
+        if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
             inner = self._kind(type_.value_type)
             return {"picture": "picture", "text": "texts"}.get(inner, "other")
         return "other"
+
+
+def _told(schema: Any) -> Any:
+    """The features that `datasets` notes in the metadata of a file; empty where it does not."""
+    try:
+        return json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return {}
+
+
+def _class_names(features: Any) -> dict[str, Sequence[str]]:
+    """Column to the names of its numbers, of those that are a ClassLabel."""
+    found = features.items() if isinstance(features, dict) else ()
+    labels = {name: one["names"] for name, one in found if isinstance(one, dict) and isinstance(one.get("names"), list)}
+    return {name: names for name, names in labels.items() if features[name].get("_type") == "ClassLabel"}
 
 
 def parquet_table(path: Path, split: str) -> ArrowTable:
