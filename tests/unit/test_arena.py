@@ -247,7 +247,7 @@ GOOD = "a,ERQA,q1,Task Reasoning,1\n"
         ("agent,benchmark,item,dimension,score,mood\na,ERQA,q1,Task Reasoning,1,x\n", "unknown column 'mood'"),
         ("agent,agent,item,dimension,score\n", "line 1: columns 1 and 2 are both called 'agent'"),
         (HEADER + GOOD + "a,ERQA,q2,Task Reasoning\n", "line 3: has 4 cells"),
-        (HEADER + GOOD + "a,ERQA,q2,Task Reasoning,nan\n", "line 3: score is 'nan'; it must be a number from 0 to 1"),
+        (HEADER + GOOD + "a,ERQA,q2,Task Reasoning,nan\n", "line 3: score is nothing; it must be a number from 0 to 1"),
         (HEADER + "a,ERQA,q2,Task Reasoning,inf\n", "score is 'inf'"),
         (HEADER + "a,ERQA,q2,Task Reasoning,0_1\n", "score is '0_1'"),
         (HEADER + "a,ERQA,q2,Task Reasoning,\n", "score is nothing"),
@@ -282,7 +282,7 @@ def test_bad_tables_are_refused_with_line_and_choices(
     [
         (
             '{"agent": "a", "benchmark": "ERQA", "item": "q", "dimension": "Task Reasoning", "score": NaN}',
-            "score is nan",
+            "score is nothing",
         ),
         ('{"agent": "a", "agent": "b"}', "a key stands twice"),
         ("[" * 100_000, "line 1: is no JSON"),
@@ -301,11 +301,11 @@ def test_bad_json_lines_are_refused(tmp_path: Path, taxonomy: Taxonomy, line: st
 
 def test_other_files_are_refused(tmp_path: Path, taxonomy: Taxonomy) -> None:
     (tmp_path / "items.txt").write_text(HEADER)
-    with pytest.raises(InputError, match=r"must end in one of: \.csv, \.jsonl, \.parquet"):
+    with pytest.raises(InputError, match=r"must end in one of: \.csv, \.tsv, \.jsonl, \.parquet"):
         read_items(tmp_path / "items.txt", taxonomy)
     with pytest.raises(InputError, match="No such file"):
         read_items(tmp_path / "nothing.csv", taxonomy)
-    (tmp_path / "items.csv").write_bytes(b"\xff\xfe")
+    (tmp_path / "items.csv").write_bytes(b"\xff\xfd")
     with pytest.raises(InputError, match="not UTF-8"):
         read_items(tmp_path / "items.csv", taxonomy)
 

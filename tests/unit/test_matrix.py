@@ -151,6 +151,26 @@ BAD = {
     "inf": ("model,a\none,inf\n", "line 2, .*'inf' is not a number"),
     "too big": ("model,a\none,0.5\ntwo,1.0001\n", r"line 3, column 2 \(a\): the score 1.0001 is not in 0 .. 1"),
     "percent": ("model,a\none,85\n", "85.0 is not in 0 .. 1; rescale"),
+    "percent of a metric": ("model,a\none,0.5 %\ntwo,85 % of all\n", "line 3, .*is not a number"),
+    "decimal comma": ('model,a\none,"1,000"\n', "'1,000' is not a number, with a decimal point"),
+    "texts": (
+        "model,type,a\none,open,1\ntwo,closed,0\n",
+        r"column 2 \(type\) holds no number but texts such as 'open'",
+    ),
+    "long, twice": (
+        "model,task,score\none,a,1\none,a,1\n",
+        "line 3: agent 'one' has a score of 'a' already in .*line 2",
+    ),
+    "long, versions": (
+        "model,revision,task,score\none,v1,a,1\none,v2,b,1\n",
+        "line 3: agent 'one' had another version",
+    ),
+    "long, and more": (
+        "model,task,shots,score\none,a,5,1\none,b,5,1\n",
+        "line 3: agent 'one' stands already in .*columns are agent, case and score alone",
+    ),
+    "index and text": (",a\n0,1\n1,1\n", "no column of agents"),
+    "index that is none": (",model,a\n0,one,1\nx,two,1\n", "line 3: column 1 has no name in the header"),
     "overflow": ("model,a\none,1e999\n", "inf is not in 0 .. 1"),
     "negative": ("model,a\none,-0.1\n", "-0.1 is not in"),
     "underscore": ("model,a\none,0_1\n", "not a number"),
@@ -194,6 +214,49 @@ def test_faults_of_a_matrix_are_refused_with_their_place(tmp_path: Path, name: s
         assert (store.agents(), store.cases(), store.scores()) == ([], [], [])
 
 
+FORMS = {
+    "Model": "Model,Version,a,b\none,v1,0.5,\ntwo,,1,0\n",
+    "semicolons": "model;version;a;b\none;v1;0.5;\ntwo;;1;0\n",
+    "decimal commas": "model;version;a;b\none;v1;0,5;\ntwo;;1,0;0\n",
+    "tabs": "model\tversion\ta\tb\none\tv1\t0.5\t\ntwo\t\t1\t0\n",
+    "UTF-16": "model\tversion\ta\tb\none\tv1\t0.5\t\ntwo\t\t1\t0\n".encode("utf-16"),
+    "index of numbers": ",model,version,a,b\n0,one,v1,0.5,\n7,two,,1,0\n",
+    "index of numbers, written twice": "Unnamed: 0,model,version,a,b\n0,one,v1,0.5,\n1,two,,1,0\n",
+    "index of names": ",version,a,b\none,v1,0.5,\ntwo,,1,0\n",
+    "missing": "model,version,a,b\none,v1,0.5,NaN\ntwo,<NA>,1,0\n",
+    "truth": "model,version,a,b\none,v1,0.5,\ntwo,,True,FALSE\n",
+    "percent": "model,version,a,b\none,v1,50%,\ntwo,,100.0 %,0\n",
+    "average": "model,version,Average ⬆️,a,b\none,v1,0.5,0.5,\ntwo,,0.5,1,0\n",
+    "long": "Model,version,Task,Score\none,v1,a,0.5\ntwo,,a,1\none,v1,b,\ntwo,,b,0\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_tables_of_other_programs_are_the_same_matrix(tmp_path: Path, name: str) -> None:
+    matrix = read_matrix(written(tmp_path, FORMS[name]))
+    assert matrix.agents == (AgentRecord("one", "v1"), AgentRecord("two"))
+    assert matrix.cases == ("a", "b")
+    assert sorted(matrix.cells) == [("one", "a", 0.5), ("two", "a", 1.0), ("two", "b", 0.0)]
+    assert matrix.blanks == 1
+    assert matrix.left_out == (("Average ⬆️",) if name == "average" else ())
+
+
+def test_what_sums_up_the_others_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, FORMS["average"])
+    result = CliRunner().invoke(commands.app, ["import", "record.sqlite", "matrix.csv"])
+    assert "Left out, because it sums up the others: Average ⬆️." in result.output
+    assert read_matrix(written(tmp_path, "model,mean\none,1\n")).cases == ("mean",), "the only one is a case"
+
+
+def test_parquet_of_pandas_keeps_its_index_of_names(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"model": ["one", "two"], "a": [0.5, math.nan], "b": [True, False]})
+    frame[frame.model != "none"].loc[[1, 0]].to_parquet(tmp_path / "m.parquet")
+    matrix = read_matrix(tmp_path / "m.parquet")
+    assert sorted(matrix.cells) == [("one", "a", 0.5), ("one", "b", 1.0), ("two", "b", 0.0)]
+
+
 @pytest.mark.parametrize("words", [["matrix.csv"], ["absent.csv"], ["good.csv", "--source", "=x"]])
 def test_a_refused_import_leaves_no_record_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
@@ -211,7 +274,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         read_matrix(tmp_path / "absent.csv")
     with pytest.raises(InputError, match="a response matrix is"):
         read_matrix(tmp_path)
-    with pytest.raises(InputError, match=r"a \.csv or \.parquet file, not 'm\.xlsx'"):
+    with pytest.raises(InputError, match=r"a \.csv, \.tsv or \.parquet file, not 'm\.xlsx'"):
         read_matrix(written(tmp_path, "", "m.xlsx"))
 
 
@@ -230,8 +293,7 @@ def test_parquet_has_the_same_content_as_csv(tmp_path: Path) -> None:
     for bad, sentence in (
         ([0.5, math.inf], r"m\.parquet, row 2, column 3 \(a\): the score inf is not in 0 .. 1"),
         ([0.5, 1.5], "row 2"),
-        ([True, False], "row 1, .*'True' is not a number"),
-        ([[0.5], [0.5]], "not a number"),
+        ([[0.5], [0.5]], r"column 3 \(a\) holds no number but texts such as '\[0\.5\]'"),
     ):
         with pytest.raises(InputError, match=sentence):
             read_matrix(parquet({**columns, "a": bad}))
@@ -253,7 +315,8 @@ def test_a_number_is_plain_in_each_type_that_tables_have() -> None:
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.getbasetemp()
-    for name, head in (("m.csv", b"model,a\n"), ("m.parquet", b"PAR1")):
+    heads = (b"model,a\n", b"model;task;score\n", b",a,Average\n0,")
+    for name, head in (*(("m.csv", head) for head in heads), ("m.parquet", b"PAR1")):
         if name == "m.parquet":
             pytest.importorskip("pyarrow")
         (folder / name).write_bytes(head + content)

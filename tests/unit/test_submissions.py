@@ -231,7 +231,7 @@ def test_a_clock_that_is_set_back_gives_no_advantage(local: Database) -> None:
         (lambda: archived(agent="evil\u202etxt"), "invalid", "U+202E"),
         (lambda: archived(manufacturer="x" * 10_000), "invalid", "line 3: longer"),
         (lambda: archived(dataset_sha256="0" * 64), "invalid", "of no dataset in this record; it has 1: study "),
-        (lambda: archived({ITEMS[0]: float("nan")}), "invalid", "line 2: a score is"),
+        (lambda: archived({ITEMS[0]: float("nan")}), "invalid", "line 2: the score is missing"),
         (lambda: archived({ITEMS[0]: 1.5}), "invalid", "line 2: a score is"),
         (
             lambda: archived({ITEMS[0]: 0.5}),

@@ -153,7 +153,7 @@ def lines(videos: int = 1, people: tuple[str, ...] = PEOPLE) -> str:
     [
         (HEADER + "t,task1,v1,ann,4\n", "line 2: score is '4'; it must be a number from 0 to 3"),
         (HEADER + "t,task1,v1,ann,1.5\n", "line 2: score is 1.5; choose one of: 0 ("),
-        (HEADER + "t,task1,v1,ann,nan\n", "score is 'nan'"),
+        (HEADER + "t,task1,v1,ann,nan\n", "score is nothing"),
         (HEADER + "t,task9,v1,ann,1\n", "line 2: unknown task 'task9'; did you mean 'task8'? choose one of: task1"),
         (HEADER + lines() + "t,task1,v1,dan,1\n", "line 5: 't', task1: 'dan' is one annotator too many"),
         (HEADER + lines(11, ("ann",)), "line 12: 't', task1: video 'v10' is one too many for 'ann'"),

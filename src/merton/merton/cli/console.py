@@ -93,8 +93,8 @@ RecordOrMatrix = Annotated[
     typer.Argument(
         metavar="RECORD",
         callback=record_named,
-        help="A run, latest, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .parquet): rows agents, "
-        "columns cases, scores 0 to 1.",
+        help="A run, latest, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .tsv, .parquet): rows "
+        "agents, columns cases, scores 0 to 1; or the columns agent, case and score.",
     ),
 ]
 """The argument that names a record or a response matrix."""
@@ -111,6 +111,12 @@ def print_out(text: str) -> None:
 def print_err(text: str) -> None:
     """`print_out` on stderr."""
     STDERR.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_left_out(columns: Sequence[str]) -> None:
+    """Say which columns of a response matrix are no cases."""
+    if columns:
+        print_err(f"Left out, because it sums up the others: {', '.join(columns)}.")
 
 
 def between(interval: tuple[float, float] | None, digits: int = 3) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import answers, boards
-from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, working
+from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, say_left_out, working
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
@@ -43,7 +43,9 @@ def show_command(
         if "://" not in record and Path(record).suffix in SUFFIXES:
             if metric is not None:
                 raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
-            snapshot = snapshots.of_matrix(read_matrix(Path(record)), name, progress)
+            matrix = read_matrix(Path(record))
+            say_left_out(matrix.left_out)
+            snapshot = snapshots.of_matrix(matrix, name, progress)
         else:
             with open_record(record, read_only=True) as store:
                 snapshot = snapshots.take(store, name, progress, metric=metric or DEFAULT_METRIC)

@@ -18,6 +18,7 @@ from merton.cli.console import (
     print_err,
     print_out,
     progress,
+    say_left_out,
     working,
 )
 from merton.errors import InputError
@@ -99,7 +100,9 @@ def _inputs(record: str, metric: str | None) -> Inputs:
     if "://" not in record and Path(record).suffix in SUFFIXES:
         if metric is not None:
             raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
-        return snapshots.inputs_of_matrix(read_matrix(Path(record)))
+        matrix = read_matrix(Path(record))
+        say_left_out(matrix.left_out)
+        return snapshots.inputs_of_matrix(matrix)
     with open_record(record, read_only=True) as store:
         return snapshots.inputs_of(store, metric=metric or DEFAULT_METRIC)
 

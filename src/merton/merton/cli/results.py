@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, Record, add_row, print_out, progress, record_named
+from merton.cli.console import STDOUT, Record, add_row, print_out, progress, record_named, say_left_out
 from merton.cli.tree import App
 from merton.errors import InputError
 from merton.files import refuse_overwriting
@@ -53,7 +53,12 @@ def export_command(
 @app.command("import")
 def import_command(
     record: Record,
-    matrix: Annotated[Path, typer.Argument(help="A response matrix, .csv or .parquet: rows agents, columns cases.")],
+    matrix: Annotated[
+        Path,
+        typer.Argument(
+            help="A response matrix, .csv, .tsv or .parquet: rows agents, columns cases; or a row for each score."
+        ),
+    ],
     source: Annotated[str | None, typer.Option(help="Name of the matrix; the file's, if not given.")] = None,
     agent_column: Annotated[str | None, typer.Option(help="The column with the agents' ids.")] = None,
     version_column: Annotated[str | None, typer.Option(help="The column with their versions.")] = None,
@@ -82,6 +87,7 @@ def import_command(
         f"{done.source}: {done.agents} agents x {done.cases} cases, {done.scores} scores ({done.new} new), "
         f"{done.blanks} blanks"
     )
+    say_left_out(read.left_out)
     if done.blank_agents:
         whose = "1 agent has" if done.blank_agents == 1 else f"{done.blank_agents} agents have"
         print_out(f"{whose} no score at all, and no place in lists and on boards")

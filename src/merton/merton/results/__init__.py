@@ -7,6 +7,7 @@ __all__ = [
     "decisions",
     "export",
     "matrix",
+    "matrix_table",
     "merge",
     "metrics",
     "parquet",

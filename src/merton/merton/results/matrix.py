@@ -1,7 +1,6 @@
 """Foreign response matrices: agents x cases, blank where an agent was not measured on a case.
 
-A row is an agent, a column a case, a cell the agent's score in 0..1. The columns with the agents' ids and versions are
-known by their names (`AGENT_COLUMNS`, `VERSION_COLUMNS`) or named by the caller.
+The layout of their tables: `matrix_table`.
 """
 
 from __future__ import annotations
@@ -11,21 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from merton.errors import InputError
-from merton.results.checking import checked_name
-from merton.results.export import FORMULA_STARTS
+from merton.results.matrix_table import read_table, score_of, stored_name
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import AGENTS, CASES, IMPORTS
 from merton.results.store import ResultStore, register
-from merton.results.tables import file_bytes, plain_number, read_cells
+from merton.results.tables import file_bytes
 
-SUFFIXES = (".csv", ".parquet")
-AGENT_COLUMNS = ("agent", "model", "model_name", "system")
-VERSION_COLUMNS = ("version", "revision", "model_revision")
+SUFFIXES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -33,12 +28,13 @@ class ResponseMatrix:
     """A response matrix that was read and checked.
 
     Attributes:
-        agents: one for each row.
-        cases: names of the columns with scores.
+        agents: those of the rows.
+        cases: names of the columns with scores, or of the rows of a long table.
         cells: (agent, case, score in 0..1) of every cell that is not blank.
         blanks: the number of blank cells.
         file_name, file_sha256: of the file it was read from.
         metric: that its values were mapped to scores by; empty if they were scores.
+        left_out: names of columns that are no cases, because they sum up the others.
     """
 
     source: str
@@ -49,6 +45,7 @@ class ResponseMatrix:
     file_name: str
     file_sha256: str
     metric: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,10 +130,10 @@ def read_matrix(
     metric: str = "",
     to_score: Callable[[float], float] | None = None,
 ) -> ResponseMatrix:
-    """Read and check a response matrix. A blank is never a zero.
+    """Read and check a response matrix, see `matrix_table`. A blank is never a zero.
 
     Args:
-        path: a .csv or .parquet file.
+        path: a .csv, .tsv or .parquet file.
         source: name of the matrix; the file's without its ending if None.
         agent_column: the column with the agents' ids; if None, the one of `AGENT_COLUMNS` that is there.
         version_column: the column with their versions; if None, the one of `VERSION_COLUMNS` that is there, if any.
@@ -149,86 +146,19 @@ def read_matrix(
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
     if path.suffix not in SUFFIXES:
-        raise InputError(f"a response matrix is a .csv or .parquet file, not {path.name!r}")
+        raise InputError(f"a response matrix is a .csv, .tsv or .parquet file, not {path.name!r}")
     content = file_bytes(path)
-    rows = read_cells(path.name, content)
-    _, header = next(rows)
-    agent_at, version_at = _id_columns(path.name, header, agent_column, version_column)
-    places = [place for place in range(len(header)) if place not in (agent_at, version_at)]
-    if not places:
-        raise InputError(f"{path.name} has no column of scores beside those of the agents")
-    for place in places:
-        _checked(f"case in column {place + 1} of {path.name}", header[place])
-    agents: dict[str, AgentRecord] = {}
-    first_in: dict[str, str] = {}
-    scores: list[tuple[str, str, float | None]] = []
-    for where, row in rows:
-        agent = _checked(f"agent ({where})", _text(row[agent_at]))
-        if agent in agents:
-            raise InputError(f"{where}: agent {agent!r} stands already in {first_in[agent]}; each agent has one row")
-        version = _text(row[version_at]) if version_at is not None else ""
-        agents[agent] = AgentRecord(agent, _checked(f"version ({where})", version) if version else None)
-        first_in[agent] = where
-        for place in places:
-            at = f"{where}, column {place + 1} ({header[place]})"
-            scores.append((agent, header[place], _score(row[place], at, to_score)))
-    if not agents:
-        raise InputError(f"{path.name} has no agents: there is nothing below its header")
+    table = read_table(path.name, content, agent_column, version_column)
+    scores = [(agent, case, score_of(cell, where, to_score)) for agent, case, cell, where in table.cells]
     cells = tuple((agent, case, score) for agent, case, score in scores if score is not None)
     return ResponseMatrix(
-        source=_checked("name of the source", source or path.stem),
-        agents=tuple(agents.values()),
-        cases=tuple(header[place] for place in places),
+        source=stored_name("name of the source", source or path.stem),
+        agents=table.agents,
+        cases=table.cases,
         cells=cells,
-        blanks=len(scores) - len(cells),
-        file_name=_checked("name of the file", path.name),
+        blanks=len(table.agents) * len(table.cases) - len(cells),
+        file_name=stored_name("name of the file", path.name),
         file_sha256=hashlib.sha256(content).hexdigest(),
         metric=metric,
+        left_out=table.left_out,
     )
-
-
-def _id_columns(name: str, header: Sequence[str], agent: str | None, version: str | None) -> tuple[int, int | None]:
-    """Places of the agents' ids and versions."""
-    shown = ", ".join(repr(column[:40]) for column in header[:6]) or "none"
-    found = []
-    for what, given, known in (("agents", agent, AGENT_COLUMNS), ("versions", version, VERSION_COLUMNS)):
-        present = [column for column in ((given,) if given else known) if column in header]
-        if given and not present:
-            raise InputError(f"{name} has no column {given!r}; it has {shown}")
-        if not given and len(present) > 1:
-            raise InputError(f"{name} has the columns {' and '.join(present)}; say which one holds the {what}")
-        found.append(header.index(present[0]) if present else None)
-    if found[0] is None:
-        raise InputError(
-            f"{name} has no column of agents, called {', '.join(AGENT_COLUMNS)} or as you say; it has {shown}"
-        )
-    return found[0], found[1]
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
-
-
-def _checked(what: str, name: str) -> str:
-    """A name that may be stored and shown; raises InputError for long, invisible or formula-like ones."""
-    checked_name(what, name)
-    if name.startswith(FORMULA_STARTS):
-        raise InputError(f"the {what} looks like a formula of a spreadsheet: {name[:80]!r}")
-    return name
-
-
-def _score(cell: Any, where: str, to_score: Callable[[float], float] | None) -> float | None:
-    """The score of the number in a cell; None if it is blank."""
-    if not _text(cell):
-        return None
-    score = plain_number(cell)
-    if score is None:
-        raise InputError(f"{where}: {str(cell)[:40]!r} is not a number; leave the cell blank if there is no score")
-    if to_score is not None:
-        try:
-            return to_score(score)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-    if not 0.0 <= score <= 1.0:
-        raise InputError(f"{where}: the score {score!r} is not in 0 .. 1; rescale the matrix first")
-    return score + 0.0

@@ -14,7 +14,8 @@ from merton.leaderboard.snapshot.contents import Standing
 from merton.leaderboard.snapshot.rows import rank_ranges, standings
 from merton.rating import agi_elo, placing
 from merton.rating.predictions import predicted_score
-from merton.results.matrix import AGENT_COLUMNS, read_matrix
+from merton.results.matrix import read_matrix
+from merton.results.matrix_table import AGENT_COLUMNS, is_matrix
 from merton.results.statistics import Interval
 from merton.results.tables import file_bytes, name_in, number_in, read_cells, read_rows
 
@@ -62,12 +63,12 @@ def read_newcomers(path: Path) -> dict[str, list[tuple[str, float]]]:
     Raises:
         InputError: the file is neither, or a score is not in 0..1; with the line.
     """
-    if path.suffix == ".csv":
+    if path.suffix in (".csv", ".tsv"):
         header = next(read_cells(path.name, file_bytes(path)))[1]
-        if set(header) == set(COLUMNS):
+        if {column.lower() for column in header} == set(COLUMNS):
             rows = read_rows(path, COLUMNS)
             return {path.stem: [(name_in(at, row, "case"), number_in(at, row, "score", 0.0, 1.0)) for at, row in rows]}
-        if not set(header) & set(AGENT_COLUMNS):
+        if not is_matrix(header):
             raise InputError(
                 f"{path.name}, line 1: a newcomer is a table with the columns case and score, or the row of a response "
                 f"matrix, whose agents are in a column called {' or '.join(AGENT_COLUMNS)}; this one has "
