@@ -12,8 +12,14 @@ import sys
 from pathlib import Path
 
 
+def text(value: object) -> str:
+    """A text that mlcroissant gives as bytes or as text."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 def main(folder: Path, cache: Path) -> None:
-    """Print rows of every config and split, sha256 of the pixels of every reference, and what the validator says."""
+    """Print rows of every config and split, as `datasets` and as mlcroissant's filters find them; sha256 of the pixels
+    of every reference; and what the validator says."""
     os.environ.update(HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1", HF_HOME=str(cache))
     import datasets
     import mlcroissant
@@ -33,11 +39,23 @@ def main(folder: Path, cache: Path) -> None:
         for row in split
     }
     question = datasets.load_dataset(str(folder), "questions", split="test")[0]
-    metadata = mlcroissant.Dataset(str(folder / "croissant.json")).metadata
+    file = str(folder / "croissant.json")
+    metadata = mlcroissant.Dataset(file).metadata
+    filtered = {}
+    for name in configs:
+        filtered[name] = {
+            # a filter changes the metadata that it was given: each begins anew
+            split: sum(
+                text(row[f"{name}/split"]) == split
+                for row in mlcroissant.Dataset(file).records(name, filters={f"{name}/split": split})
+            )
+            for split in rows[name]
+        }
     found = {
         "rows": rows,
         "types": types,
         "pixels": pixels,
+        "filtered": filtered,
         "question": [image.size for image in question["images"]],
         "errors": sorted(metadata.ctx.issues.errors),
         "warnings": sorted(metadata.ctx.issues.warnings),

@@ -166,6 +166,7 @@ def test_datasets_loads_every_table_and_the_croissant_file_is_valid(
         name: [sum(split == one for split, _ in rows) for one in ("train", "test")] for name, rows in tables.items()
     }
     assert {name: [rows.get("train", 0), rows.get("test", 0)] for name, rows in found["rows"].items()} == counts
+    assert found["filtered"] == found["rows"], "by the field split of the Croissant file"
     assert counts["references"][0] + counts["references"][1] == 24
     assert min(counts["references"]) > 0
     assert found["types"]["images"]["image"].startswith("Image(")

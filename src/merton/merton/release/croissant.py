@@ -132,7 +132,8 @@ def _records(one: Written) -> dict[str, Any]:
         "source": {
             "fileSet": {"@id": f"files-{name}"},
             "extract": {"fileProperty": "fullpath"},
-            "transform": {"regex": f"({'|'.join(one.splits)})(?:-[0-9]+-of-[0-9]+\\.parquet)?$"},
+            # the whole path: mlcroissant matches from its start, and makes a glob of it to filter by split
+            "transform": {"regex": f"{name}/({'|'.join(one.splits)})-.+\\.parquet$"},
         },
         "references": {"field": {"@id": f"{name}_splits/split_name"}},
     }
