@@ -22,7 +22,7 @@ import numpy as np
 from merton.decision.models.base import POLICIES
 from merton.experiment.plan import single_trial
 from merton.perception.distortion import DISTORTIONS
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.simulation.scene import scene_seeds
 from merton.study.clustered import row_correlations, scene_draws

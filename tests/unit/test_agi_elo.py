@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from merton.errors import InputError, UnknownNameError
+from merton.leaderboard.snapshot.store import of_matrix
+from merton.leaderboard.snapshot.terminal import disagreements
 from merton.rating.agi_elo import place, rate
 from merton.rating.checking import Match, Q
 from merton.rating.glicko import update
 from merton.rating.predictions import predicted_score
+from merton.results.matrix import read_matrix
 from merton.results.metrics import match_scores
 from merton.results.records import Outcome, TestCase, TrialRecord
 
@@ -243,3 +247,35 @@ def test_infrastructure_never_becomes_a_match() -> None:
     ]
     assert match_scores(records, "execution") == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]
     assert [agent for agent, _, _ in match_scores(records, "success")] == ["a", "b", "f"]
+
+
+def test_players_of_the_same_results_are_rated_equal() -> None:
+    """What would set them apart is the order in which they happened to play: agents that win and lose the same cases,
+    and cases that the same agents solve. `passes` and `single_pass` keep the paper's procedure, order and all."""
+    results = {"easy": 1.0, "fair": 0.5, "hard": 0.0, "harder": 0.0}
+    matches: list[Match] = [
+        (agent, case, score) for agent in ("one", "two", "three") for case, score in results.items()
+    ]
+    matches += [
+        ("other", case, score) for case, score in {"easy": 1.0, "fair": 1.0, "hard": 0.25, "harder": 0.25}.items()
+    ]
+    matches += [("one", "fair", 0.75), ("two", "fair", 0.75)]  # a second match; three has none
+    ratings = rate(matches)
+    one, two, three = (ratings.agents[name] for name in ("one", "two", "three"))
+    assert (one.mean, one.deviation, one.spread) == (two.mean, two.deviation, two.spread)
+    assert one.mean > three.mean
+    assert ratings.cases["hard"].mean == ratings.cases["harder"].mean
+    assert ratings.passes["one"] != ratings.passes["two"]
+    assert np.mean([ratings.passes["one"], ratings.passes["two"]]) == pytest.approx(one.mean)
+    assert one.single_pass == ratings.passes["one"][0]
+
+
+def test_a_board_does_not_say_that_the_methods_place_twins_differently(tmp_path: Path) -> None:
+    rows = [f"agent {n},{','.join(str(int(c < 6 + 6 * n)) for c in range(30))}" for n in range(4)]
+    rows += [rows[n].replace("agent", "twin") for n in range(4)]
+    (tmp_path / "m.csv").write_text("\n".join([f"model,{','.join(f'c{n}' for n in range(30))}", *rows]) + "\n")
+    snapshot = of_matrix(read_matrix(tmp_path / "m.csv"))
+    places = {row.id: row.agi_elo.rank for row in snapshot.agents if row.agi_elo}
+    assert len(places) == 8
+    assert all(places[f"twin {n}"] == places[f"agent {n}"] for n in range(4))
+    assert not any("place" in line and "differently" in line for line in disagreements(snapshot))

@@ -422,6 +422,25 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
     assert verify(tmp_path / "out") == []
 
 
+def test_a_name_that_a_spreadsheet_would_run_is_no_formula_in_the_list_of_refusals(tmp_path: Path) -> None:
+    folder = tmp_path / "references"
+    folder.mkdir()
+    tags = (
+        "  domain: real\n  perspective: first_person\n  object: block\n  background: table\n  tasks: [Push it, Pick it, "
+        "Move it, Place it, Pour it]\n"
+    )
+    (folder / "tags.yaml").write_text("".join(f'"{name}":\n{tags}' for name in ("a.png", "=1+1.png", "@x.png")))
+    (folder / "a.png").write_bytes(encode_image(np.zeros((16, 16, 3), np.uint8)))
+    for name in ("=1+1.png", "@x.png"):
+        (folder / name).write_text("text")
+    moves: list[tuple[int, int]] = []
+    result = build(folder, tmp_path / "out", workers=1, on_progress=lambda *move: moves.append(move))
+    assert set(result.refused) == {"=1+1.png", "@x.png"}
+    assert moves[-1][0] == moves[-1][1]
+    with (tmp_path / "out" / "refused.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["file", "'=1+1.png", "'@x.png"]
+
+
 def test_references_that_were_distorted_before_are_refused(references: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     sharp = cv2.resize(rng.integers(0, 256, (30, 40, 3), np.uint8), (160, 120), interpolation=cv2.INTER_NEAREST)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from typer.testing import CliRunner
 from merton import __version__
 from merton.cli import results as commands
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.results.export import FORMULA_STARTS, TABLES, export, formula_safe
+from merton.results import csv_writer
+from merton.results.csv_writer import FORMULA_STARTS, formula_safe
+from merton.results.export import TABLES, export
 from merton.results.merge import Merged, merge
 from merton.results.records import ForeignScore, Outcome, TrialRecord
 from merton.results.schema import SCHEMA_VERSION
@@ -203,3 +206,22 @@ def test_the_commands_take_in_list_merge_and_export(store: ResultStore, tmp_path
         assert lab.scores("matrix")[0] == ForeignScore("matrix", "mine", "[bold]STS", 0.5)
     with pytest.raises(InputError, match="no result store"):
         merton_results("list", f"{tmp_path}/misspelt.sqlite")
+
+
+def test_there_is_one_writer_of_csv() -> None:
+    """But for the scores of a submission, which are read back to the letter, and whose names may not begin so."""
+    library = Path(csv_writer.__file__).parents[1]
+    writers = {
+        str(file.relative_to(library))
+        for file in library.rglob("*.py")
+        if re.search(r"csv\.(writer|DictWriter)\(", file.read_text(encoding="utf-8"))
+    }
+    assert writers == {"results/csv_writer.py", "leaderboard/submissions/manifest.py"}
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=2, max_size=2))
+def test_a_table_is_read_back_and_no_cell_is_a_formula(cells: list[str]) -> None:
+    text = csv_writer.csv_text(("a", "b"), [cells])
+    _, row = csv.reader(io.StringIO(text, newline=""))
+    assert not any(cell.startswith(FORMULA_STARTS) for cell in row)
+    assert [csv_writer.text_of(cell) for cell in row] == cells

@@ -85,7 +85,7 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "sentence"),
     [
-        ("blur_effect", "nan", "line 3: blur_effect is 'nan'; it must be a number"),
+        ("blur_effect", "nan", "line 3: blur_effect is nothing; it must be a number"),
         ("psnr", "", "line 3: psnr is nothing; it must be a number"),
         ("outcome", "abstained", "line 3: outcome 'abstained': choose from: success, failure, emergency_stop"),
         ("trial", "t0", "line 3: trial 't0' stands twice"),

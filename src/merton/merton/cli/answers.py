@@ -41,7 +41,7 @@ def answers_command(
     from merton.curation.roles import refuse_idle_limits
     from merton.harness.answers import about_file, read_answers, score_answers
     from merton.leaderboard.published.taxonomy import load_taxonomy
-    from merton.results.export import write_csv
+    from merton.results.csv_writer import write_csv
 
     if out.suffix != ".csv":
         raise InputError(f"{out}: the name of the table of scores must end in .csv")

@@ -188,11 +188,13 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 def _repeated(state: Callable[[], str]) -> Iterator[None]:
     """Print the state after a few seconds, then ever more rarely: where no bar is drawn, such as in the log of a CI."""
     ended = threading.Event()
+    said: list[str] = []
 
     def repeat() -> None:
         pause_s = QUIET_S
         while not ended.wait(pause_s):
-            print_err(state())
+            said[:] = [state()]
+            print_err(said[0])
             pause_s = min(2 * pause_s, max(QUIET_S, LONGEST_QUIET_S))
 
     repeating = threading.Thread(target=repeat, daemon=True)
@@ -202,6 +204,8 @@ def _repeated(state: Callable[[], str]) -> Iterator[None]:
     finally:
         ended.set()
         repeating.join()
+    if said and state() != said[0]:  # a log does not end in the middle
+        print_err(state())
 
 
 _Call = tuple[float, int, int]

@@ -6,16 +6,14 @@ For each dimension as many questions that are assigned to it as others, in rando
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from merton.curation.assignment import Assignment
 from merton.curation.pool import Pool
 from merton.errors import InputError
-from merton.files import write_file
+from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 
 PER_DIMENSION = 100
@@ -81,18 +79,11 @@ def write_sheet(rows: Sequence[tuple[str, str]], pool: Pool, assignment: Assignm
         raise InputError(f"{path} is there already and may hold verdicts: choose another name")
     questions = {question.id: question for question in pool.questions}
     dimensions = {dimension.name: dimension for dimension in assignment.taxonomy.dimensions}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
+    table = []
     for name, dimension in rows:
         question, about = questions[name], dimensions[dimension]
         choices = " / ".join(question.choices)
         pictures = " ".join(medium.path for medium in question.media)
         shown = (about.title, about.definition, question.situation, question.text, choices, pictures)
-        writer.writerow((sheet_id(name), dimension, "", "", *map(_plain, shown)))
-    write_file(path, text.getvalue().encode())
-
-
-def _plain(cell: str) -> str:
-    """A text that a spreadsheet does not run as a formula."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+        table.append((sheet_id(name), dimension, "", "", *shown))
+    write_csv(path, _HEADER, table)

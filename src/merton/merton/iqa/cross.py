@@ -6,8 +6,6 @@ robots, is ours: the same function with source and tests exchanged.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from merton.iqa.steps import Step, quiet
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
+from merton.results.csv_writer import csv_text
 from merton.study.coefficients import krcc, plcc, plcc_after_logistic, srcc
 from merton.study.human import read_human
 from merton.study.published_iqa import published
@@ -140,12 +139,11 @@ def cross(
 
 def as_csv(metric: str, trained_on: str, found: Sequence[Tested]) -> str:
     """A row for each source, and one for each published value of it, for which KRCC and PLCC* are not printed."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("metric", "trained_on", "tested_on", "n", "srcc", "krcc", "plcc", "plcc_logistic", "origin"))
+    rows: list[tuple[object, ...]] = []
     for item in found:
         values = (round(value, 8) for value in (item.srcc, item.krcc, item.plcc, item.plcc_logistic))
-        writer.writerow((metric, trained_on, item.name, item.n, *values, "ours"))
+        rows.append((metric, trained_on, item.name, item.n, *values, "ours"))
         for name, (rank, line) in item.published.items():
-            writer.writerow((name, "decision", item.name, "", rank, "", line, "", "Embodied-IQA, Table 8a"))
-    return text.getvalue()
+            rows.append((name, "decision", item.name, "", rank, "", line, "", "Embodied-IQA, Table 8a"))
+    header = ("metric", "trained_on", "tested_on", "n", "srcc", "krcc", "plcc", "plcc_logistic", "origin")
+    return csv_text(header, rows)

@@ -6,7 +6,6 @@ Nothing is downloaded. LIVE release 2 (Sheikh et al. 2005), TID2013 (Ponomarenko
 
 from __future__ import annotations
 
-import csv
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.perception.quality.pairs import ImagePair
-from merton.results.tables import file_bytes, plain_number, utf8_text
+from merton.results.tables import file_bytes, plain_number, read_cells
 from merton.results.text import one_line
 
 
@@ -167,12 +166,13 @@ def _tid2013(folder: Path) -> Iterator[Row]:
 
 def _kadid10k(folder: Path) -> Iterator[Row]:
     """`dmos.csv` has the columns dist_img, ref_img, dmos, var; its DMOS is better when it is higher."""
-    text = utf8_text("dmos.csv", _content(folder / "dmos.csv"))
-    reader = csv.DictReader(text.splitlines())
+    rows = read_cells("dmos.csv", _content(folder / "dmos.csv"))
+    _, header = next(rows)
     columns = ("dist_img", "ref_img", "dmos")
-    if not set(columns) <= set(reader.fieldnames or ()):
+    if not set(columns) <= set(header):
         raise InputError(f"kadid10k: dmos.csv must have the columns {', '.join(columns)}")
-    for row in reader:
+    for _, cells in rows:
+        row = dict(zip(header, cells, strict=True))
         images = folder / "images"
         yield images / row["dist_img"], images / row["ref_img"], _number("kadid10k", row["dmos"])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.files import write_file
 from merton.perception.attributes import Attributes, attributes
 from merton.perception.quality import METRICS, measure
+from merton.results.csv_writer import write_csv
 from merton.results.records import Outcome
 from merton.results.tables import name_in, number_in, read_rows
 from merton.world.observation import Image
@@ -116,12 +114,12 @@ def write_gate_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
     Raises InfrastructureError if it cannot be written.
     """
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: f"{cell:.5g}" if isinstance(cell, float) else cell for name, cell in row.items()})
-    write_file(path, text.getvalue().encode("utf-8"))
+    names = list(rows[0])
+    write_csv(path, names, ([_five_digits(row[name]) for name in names] for row in rows))
+
+
+def _five_digits(cell: object) -> object:
+    return float(f"{cell:.5g}") if isinstance(cell, float) else cell
 
 
 def measured(images: Iterable[tuple[Image, Image]], metrics: Sequence[str]) -> dict[str, float]:

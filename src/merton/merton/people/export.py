@@ -19,7 +19,7 @@ from merton.people.ratings import ratings_of
 from merton.people.sources import items_sha256
 from merton.people.statistics import summary
 from merton.people.statistics_page import write_page
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 
 ANSWERS, RATINGS, STATISTICS, PAGE, ABOUT = (
     "answers.jsonl",

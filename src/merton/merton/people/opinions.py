@@ -13,7 +13,7 @@ import numpy as np
 from merton.people.item import Item
 from merton.people.rating import Rating
 from merton.people.screening import Screened
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.results.statistics import Interval, student
 
 LEAST, MOST = 1.0, 5.0

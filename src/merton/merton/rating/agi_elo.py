@@ -54,8 +54,8 @@ class Rating:
     98 % of the cases', depending on how many there were and how far apart.
 
     Attributes:
-        mean: average over the shuffles; the number to show.
-        deviation: rating deviation (RD), average over the shuffles.
+        mean: average over the shuffles, and over the players of the same results; the number to show.
+        deviation: rating deviation (RD), average over the same.
         spread: standard deviation of the mean over the shuffles, the effect of their order; 0 for one shuffle.
         single_pass: the mean after the first shuffle alone, which is the paper's procedure.
         matches: how many matches the player took part in.
@@ -94,7 +94,8 @@ def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Rating
 
     The matches are sorted first, so the order they are stored in plays no part: it would change ratings by hundreds of
     points. Averaging is ours: the paper's single pass leaves the effect of its one random order in the ratings
-    (`Rating.spread`).
+    (`Rating.spread`). Players of the same results are rated equal (ours): over all orders they are, and what sets them
+    apart after 20 is the order alone.
 
     Args:
         matches: (agent id, case id, score in 0..1); an agent may meet a case more than once.
@@ -116,11 +117,14 @@ def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Rating
     case_flags = extremes(table.cases, 1.0 - table.scores, n_cases)
     agent_matches = np.bincount(table.agents, minlength=n_agents)
     case_matches = np.bincount(table.cases, minlength=n_cases)
-    agents = _summary(table.agent_ids, agent_means, agent_rd, agent_matches, agent_flags)
-    cases = _summary(table.case_ids, case_means, case_rd, case_matches, case_flags)
+    same_agents = _of_equal_results(table.agents, table.cases, table.scores, n_agents)
+    same_cases = _of_equal_results(table.cases, table.agents, table.scores, n_cases)
+    agents = _summary(table.agent_ids, agent_means, agent_rd, agent_matches, agent_flags, same_agents)
+    cases = _summary(table.case_ids, case_means, case_rd, case_matches, case_flags, same_cases)
     found = warnings(table, agent_flags, case_flags)
     if agents:
-        gaps = agent_means.mean(axis=0)[table.agents] - case_means.mean(axis=0)[table.cases]
+        means = [np.array([rating.mean for rating in kind.values()]) for kind in (agents, cases)]
+        gaps = means[0][table.agents] - means[1][table.cases]
         # Without a floor the lowest 2 % score less than predicted, because the ratings were made from them.
         found += floor_warning(logistic(gaps), table.scores, 0.02)
     orders = {name: tuple(agent_means[:, i].tolist()) for i, name in enumerate(table.agent_ids)}
@@ -161,7 +165,7 @@ def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0,
     deviation = np.array([np.mean([rd for _, rd in passes])])
     flags = extremes(table.agents, table.scores, 1)
     count = np.array([len(opponents)])
-    return _summary([""], means, deviation, count, flags)[""]
+    return _summary([""], means, deviation, count, flags, [])[""]
 
 
 def _check_shuffles(shuffles: int) -> None:
@@ -185,10 +189,30 @@ def _in_threads(work: Callable[[int], T], n: int) -> list[T]:
         return list(threads.map(work, range(n)))
 
 
+def _of_equal_results(players: Integers, opponents: Integers, scores: Floats, count: int) -> list[Integers]:
+    """The groups of two and more players that have the same scores against the same opponents.
+
+    Args:
+        players, opponents, scores: (n,) of the matches of a table: those of a pair are in the order of their scores.
+        count: of players.
+    """
+    order = np.lexsort((opponents, players))
+    ends = np.cumsum(np.bincount(players, minlength=count))[:-1]
+    found: dict[tuple[bytes, bytes], list[int]] = {}
+    for player, own in enumerate(np.split(order, ends)):
+        found.setdefault((opponents[own].tobytes(), scores[own].tobytes()), []).append(player)
+    return [np.array(group) for group in found.values() if len(group) > 1]
+
+
 def _summary(
-    ids: list[str], means: Floats, deviation: Floats, matches: Integers, flags: list[str]
+    ids: list[str], means: Floats, deviation: Floats, matches: Integers, flags: list[str], same: list[Integers]
 ) -> dict[str, Rating]:
-    """Ratings by id; `means` is (shuffles, players)."""
+    """Ratings by id; `means` is (shuffles, players), `same` the groups of players of the same results."""
+    single_pass = means[0]
+    means, deviation = means.copy(), deviation.copy()
+    for group in same:
+        means[:, group] = means[:, group].mean(axis=1, keepdims=True)
+        deviation[group] = deviation[group].mean()
     mean = means.mean(axis=0)
     spread = np.std(means, axis=0, ddof=1) if len(means) > 1 else np.zeros(len(ids))
     return {
@@ -196,7 +220,7 @@ def _summary(
             mean=float(mean[i]),
             deviation=float(deviation[i]),
             spread=float(spread[i]),
-            single_pass=float(means[0, i]),
+            single_pass=float(single_pass[i]),
             matches=int(matches[i]),
             flag=flags[i],
         )

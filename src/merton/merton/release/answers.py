@@ -15,6 +15,7 @@ from merton.errors import InputError
 from merton.release.part import Part
 from merton.release.pictures import Pictures
 from merton.release.table import Field, Row, Table, arrow_fields, split_of
+from merton.results.csv_writer import text_of
 from merton.results.parquet import metadata, read_schema, require_pyarrow
 from merton.study.opinion_tables import OPINIONS, SUBJECTS
 
@@ -238,7 +239,7 @@ def _rated(tables: Sequence[Path]) -> Iterator[tuple[str, Row]]:
         prefix = f"{about.get('project')} " if len(tables) > 1 else ""
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                plain: dict[str, Any] = {one.name: row[one.name] for one in PEOPLE_FIELDS}
+                plain: dict[str, Any] = {one.name: text_of(row[one.name]) for one in PEOPLE_FIELDS}
                 plain |= {"number": int(row["number"]), "seconds": float(row["seconds"])}
                 plain["rater"] = prefix + pseudonyms.get(row["rater"], row["rater"])
                 yield split_of(row["scene"]), plain

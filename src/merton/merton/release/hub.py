@@ -21,7 +21,7 @@ from merton.release.part import LeftOut, Part, Progress
 from merton.release.pictures import pictures
 from merton.release.record import record
 from merton.release.shards import SHARD_BYTES, Written, write_shards
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.results.parquet import require_pyarrow
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 from merton.errors import InputError, UnknownNameError
-from merton.results.tables import file_bytes, utf8_text
+from merton.results.tables import file_bytes, read_cells
 
 _SPDX = (
     "Apache-2.0", "MIT", "AFL-3.0", "Artistic-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-3-Clause-Clear",
@@ -144,14 +143,15 @@ def read_sources(path: Path) -> Sources:
         InputError: it cannot be read, has other columns, names an unknown licence, or lacks an attribution that the
             licence asks for; the sentence names the line.
     """
-    text = utf8_text(str(path), file_bytes(path))
-    reader = csv.DictReader(text.splitlines())
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise InputError(f"{path.name}, line 1: the columns must be {', '.join(COLUMNS)}")
+    rows = read_cells(path.name, file_bytes(path))
+    where, header = next(rows)
+    if sorted(header) != sorted(COLUMNS):
+        raise InputError(f"{where}: the columns must be {', '.join(COLUMNS)}")
     found = []
-    for row in reader:
+    for where, cells in rows:
+        source, licence, attribution = (str(cells[header.index(name)]) for name in COLUMNS)
         try:
-            found.append((str(row["source"]), photograph_licence(row["licence"] or "", row["attribution"] or "")))
+            found.append((source, photograph_licence(licence, attribution)))
         except (InputError, UnknownNameError) as error:
-            raise InputError(f"{path.name}, line {reader.line_num}: {error}") from None
+            raise InputError(f"{where}: {error}") from None
     return Sources(tuple(found))

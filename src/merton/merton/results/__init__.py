@@ -3,6 +3,7 @@
 __all__ = [
     "checking",
     "comparison",
+    "csv_writer",
     "database",
     "decisions",
     "export",

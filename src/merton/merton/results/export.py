@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
+import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import write_file, written_whole
+from merton.files import written_whole
+from merton.results.csv_writer import write_rows
 from merton.results.parquet import require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
@@ -44,33 +45,6 @@ TABLES: dict[str, sa.Select[Any]] = {
 
 MATCHES = {"agent": "string", "case": "string", "score": "float64"}
 """Columns of the table `matches`, which is computed from trials and scores."""
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Beginnings of a text that a spreadsheet runs as a formula."""
-
-
-def formula_safe(text: str) -> str:
-    """Text for a cell of a CSV file that no spreadsheet runs: an apostrophe stands before a formula.
-
-    Before a text that begins with an apostrophe, too, so that nothing is lost: a reader drops one leading apostrophe.
-    """
-    return f"'{text}" if text.startswith((*FORMULA_STARTS, "'")) else text
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """Write a table as CSV, the same rows as the same bytes.
-
-    Numbers as they are, texts so that no spreadsheet runs them, None as an empty cell.
-
-    Raises:
-        InfrastructureError: the file cannot be written.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([formula_safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    write_file(path, text.getvalue().encode("utf-8", "replace"))  # half of a character, as a browser may send
-    return path
 
 
 def export(store: ResultStore, path: Path, table: str = "trials") -> int:
@@ -160,12 +134,7 @@ def _as_json(file: BinaryIO, kinds: dict[str, str], rows: Rows, about: dict[str,
 
 def _as_csv(file: BinaryIO, kinds: dict[str, str], rows: Rows, about: dict[str, Any]) -> int:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\r\n")  # so that a lone \r or \n in a text is quoted
-    writer.writerow(kinds)
-    written = 0
-    for row in rows:
-        writer.writerow([formula_safe(cell) if isinstance(cell, str) else cell for cell in row])
-        written += 1
+    written = write_rows(text, itertools.chain([tuple(kinds)], rows), "\r\n") - 1
     text.detach()  # which writes the rest, and leaves the file open
     return written
 

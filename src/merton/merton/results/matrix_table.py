@@ -15,7 +15,7 @@ from typing import Any
 
 from merton.errors import InputError
 from merton.results.checking import checked_name
-from merton.results.export import FORMULA_STARTS
+from merton.results.csv_writer import FORMULA_STARTS
 from merton.results.records import AgentRecord
 from merton.results.tables import NAMELESS, Cells, plain_number, point_wanted, read_cells
 from merton.results.text import one_line

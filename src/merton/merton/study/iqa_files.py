@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from merton.pages.words import number
+from merton.results.csv_writer import csv_text
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import MISSING
 from merton.study.iqa_table import ALL_SPLITS, GROUPS, OVERALL, Benchmark, Column, Row, marks
@@ -57,9 +56,7 @@ def long_rows(found: Benchmark) -> Iterator[tuple[Any, ...]]:
 
 def as_csv(found: Benchmark) -> str:
     """The long table; empty cells where a coefficient is undefined."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([tuple(LONG), *long_rows(found)])
-    return text.getvalue()
+    return csv_text(tuple(LONG), long_rows(found))
 
 
 def as_parquet(found: Benchmark) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from merton.pages.words import number
+from merton.results.csv_writer import csv_text
 from merton.results.records import TrialRecord
 from merton.results.statistics import Interval
 
@@ -132,14 +131,14 @@ def words(level: float) -> str:
 
 def as_csv(found: Iterable[Threshold]) -> str:
     """A table with a line for each threshold; infinite ends are "inf" and "-inf"."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["agent", "distortion", "threshold", "low", "high", "undistorted_success", "trials", "scenes"])
+    rows = []
     for item in found:
-        ends = (f"{value:.2f}" for value in (item.level, *item.interval))
-        undistorted = "" if item.undistorted is None else f"{item.undistorted:.4f}"
-        lines.writerow([item.agent, item.distortion, *ends, undistorted, item.trials, item.scenes])
-    return text.getvalue()
+        ends = (round(float(value), 2) for value in (item.level, *item.interval))
+        undistorted = None if item.undistorted is None else round(item.undistorted, 4)
+        rows.append((item.agent, item.distortion, *ends, undistorted, item.trials, item.scenes))
+    return csv_text(
+        ("agent", "distortion", "threshold", "low", "high", "undistorted_success", "trials", "scenes"), rows
+    )
 
 
 @cache

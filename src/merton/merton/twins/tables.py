@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.files import write_file
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.statistics import Interval
 from merton.twins.replay import Replay

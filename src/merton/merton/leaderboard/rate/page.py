@@ -18,7 +18,7 @@ from merton.pages.environment import environment
 from merton.pages.svg import SERIES_COLORS, rating_scale, series_slots
 from merton.rating.convergence import MEASURES, Convergence
 from merton.rating.predictions import MASTERY
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.results.statistics import DIGITS
 from merton.results.text import printable
 

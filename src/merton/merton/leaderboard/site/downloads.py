@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from merton.leaderboard.snapshot.contents import AgentRow, Interval, Snapshot
 from merton.leaderboard.snapshot.store import to_json
-from merton.results.export import formula_safe
+from merton.results.csv_writer import write_rows
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,5 @@ def _matches(snapshot: Snapshot) -> Iterator[Sequence[object]]:
 
 def _csv(rows: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([formula_safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    write_rows(text, rows)
     return text.getvalue().encode("utf-8", "replace")

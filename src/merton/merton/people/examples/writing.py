@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from merton.people.examples.run import write_run
 from merton.people.project import PROJECT_FILE, PROTOCOLS
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
+from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.world.observation import Image
 
@@ -101,9 +100,7 @@ def _likert(folder: Path) -> Material:
         first, other, *_ = colors(seed)
         instruction = f"Put the {first} block into the bowl."
         rows += [(model, scenario, video, instruction, plan.format(first, other)) for model, plan in plans.items()]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("model", "scenario", "video", "instruction", "plan"), *rows])
-    write_file(folder / "outputs.csv", text.getvalue().encode())
+    write_csv(folder / "outputs.csv", ("model", "scenario", "video", "instruction", "plan"), rows)
     return "outputs: {table: outputs.csv}", {}
 
 

@@ -35,7 +35,7 @@ from merton.files import locked_folder, write_file
 from merton.people.media.encoding import write_video
 from merton.people.media.filming import CAMERA, FILM_HZ, take
 from merton.people.media.planted import RIGHT_ANSWERS, SCORES, Planting
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.seeding import generator

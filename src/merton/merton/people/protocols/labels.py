@@ -13,7 +13,7 @@ from merton.people.item import Item
 from merton.people.ledger import Answer
 from merton.people.protocol import Protocol, Scale
 from merton.people.sheets import first_answers
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 
 TEXTS = ("title", "definition", "situation", "question", "choices")
 """Of an item: title and definition of the dimension; situation, question and choices (one a line), which may be ""."""

@@ -14,7 +14,7 @@ from merton.people.ledger import Answer, Slot
 from merton.people.preferences import Preference, write_board, write_matrix
 from merton.people.protocol import Protocol, Scale
 from merton.people.sheets import first_answers
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 from merton.seeding import derive_seed
 
 LEFT = "left"

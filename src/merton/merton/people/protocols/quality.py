@@ -16,7 +16,7 @@ from merton.people.protocol import Protocol, Scale
 from merton.people.ratings import ratings_of
 from merton.people.screening import screen
 from merton.people.sheets import first_answers
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 
 WORDS = {5: "Excellent", 4: "Good", 3: "Fair", 2: "Poor", 1: "Bad"}
 """The five grades of absolute category rating (ITU-T P.910)."""

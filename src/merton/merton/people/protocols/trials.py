@@ -12,7 +12,7 @@ from merton.people.item import Item
 from merton.people.ledger import Answer
 from merton.people.protocol import Protocol, Scale
 from merton.people.sheets import first_answers
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 
 VERDICTS = {"success": "Success", "failure": "Failure", "unclear": "Cannot tell"}
 """As of the lab's judge."""

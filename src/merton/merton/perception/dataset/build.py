@@ -7,8 +7,6 @@ their bytes depend neither on interruptions nor on the number of processes.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
@@ -24,6 +22,7 @@ from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
+from merton.results.csv_writer import csv_text
 from merton.results.parquet import require_pyarrow
 
 
@@ -117,7 +116,7 @@ def _built(
     refused.update({sources[done.id]: done.reason for done in finished if done.record is None})
     records = sorted((done.record for done in finished if done.record), key=lambda record: str(record["id"]))
     _sweep(out, records)
-    layout.write(out / layout.REFUSED, _csv(refused))
+    layout.write(out / layout.REFUSED, csv_text(("file", "reason"), sorted(refused.items())).encode())
     write_tables(out, records, settings)
     reused = sum(len(done.record["images"]) for done in finished if done.record and done.reused)
     distorted = sum(len(record["images"]) for record in records)
@@ -202,9 +201,3 @@ def _sweep(out: Path, records: Sequence[dict[str, Any]]) -> None:
     keep |= {f"{layout.RECORDS}/{record['id']}.json" for record in records}
     for file in layout.files_of(out) - keep:
         (out / file).unlink()
-
-
-def _csv(refused: dict[str, str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("file", "reason"), *sorted(refused.items())])
-    return text.getvalue().encode()

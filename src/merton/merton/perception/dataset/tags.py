@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from merton.errors import InputError, UnknownNameError
+from merton.results.tables import read_cells, utf8_text
+from merton.results.text import one_line
 from merton.world.tasks import TASKS
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
@@ -77,10 +78,11 @@ def read_tags(file: Path) -> dict[str, Tags]:
         InputError: an entry is missing, unknown, doubled or malformed; the text names the file and the line.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        content = file.read_bytes()
+    except OSError as error:
         raise InputError(f"cannot read the tag file {str(file)!r}: {error}") from None
-    entries = _csv_entries(file, text) if file.suffix.lower() == ".csv" else _yaml_entries(file, text)
+    is_csv = file.suffix.lower() == ".csv"
+    entries = _csv_entries(file, content) if is_csv else _yaml_entries(file, utf8_text(file.name, content))
     tags: dict[str, Tags] = {}
     for name, fields, tasks in entries:
         if name.value in tags:
@@ -155,17 +157,14 @@ def _scalar(file: Path, node: Node) -> _Text:
     return _Text(str(node.value).strip(), node.start_mark.line + 1)
 
 
-def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
-    reader = csv.reader(text.splitlines())
-    header = [column.strip() for column in next(reader, [])]
+def _csv_entries(file: Path, content: bytes) -> Iterator[_Entry]:
+    rows = read_cells(file.name, content)
+    where, header = next(rows)
     if sorted(header) != sorted(("file", *_COLUMNS)):
-        raise _wrong(file, 1, f"the columns must be file, {', '.join(_COLUMNS)}; got {', '.join(header)}")
-    for row in reader:
-        line = reader.line_num
-        if not row:
-            continue
-        if len(row) != len(header):
-            raise _wrong(file, line, f"{len(header)} columns are wanted, got {len(row)}")
+        got = one_line(", ".join(header), 200)
+        raise InputError(f"{where}: the columns must be file, {', '.join(_COLUMNS)}; got {got}")
+    for where, row in rows:
+        line = int(where.rpartition(" ")[2])
         cells = {column: _Text(value.strip(), line) for column, value in zip(header, row, strict=True)}
         tasks = [cells[column] for column in _COLUMNS if column not in CATEGORIES and cells[column].value]
         yield cells["file"], {tag: cells[tag] for tag in CATEGORIES}, tasks

@@ -9,7 +9,7 @@ from pathlib import Path
 from merton.errors import InputError, UnknownNameError
 from merton.rating.metric import METRICS
 from merton.rating.scoring import answers, boxes, driving, programs, trajectories
-from merton.results.export import write_csv
+from merton.results.csv_writer import write_csv
 
 Values = dict[tuple[str, str], float]
 """(agent, case) to the value of the metric."""
