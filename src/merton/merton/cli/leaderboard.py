@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli import answers, boards
+from merton.cli import answers, battles, boards
 from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, say_left_out, working
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
@@ -159,6 +159,7 @@ def coverage(
 
 
 app.command("answers")(answers.answers_command)
+app.command("battles")(battles.battles_command)
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
 app.command("capabilities")(boards.capabilities_command)

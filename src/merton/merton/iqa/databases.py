@@ -280,6 +280,8 @@ def _by_lower_name(folder: Path) -> dict[str, Path]:
 
 
 def _number(name: str, text: str) -> float:
+    if not text:
+        raise InputError(f"{name}: a label or level is missing")
     value = plain_number(text)
     if value is None:
         raise InputError(f"{name}: {one_line(text, 40)!r} is no label or level")

@@ -9,6 +9,7 @@ __all__ = [
     "judged",
     "ledger",
     "media",
+    "preferences",
     "project",
     "protocol",
     "protocols",

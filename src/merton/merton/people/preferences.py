@@ -10,12 +10,10 @@ from pathlib import Path
 
 from merton import __version__
 from merton.files import write_file
+from merton.rating.battles import POINTS
 from merton.rating.bradley_terry import PairFit, fit_pairs
 from merton.results.csv_writer import write_csv
 from merton.results.statistics import Interval, mean_interval, ranks
-
-POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
-"""Points of contender "a". Neither is preferred where both are bad, so it counts as a tie (as at Chatbot Arena)."""
 
 _COLUMNS = ("place", "contender", "rating", "low", "high", "wins", "losses", "ties", "both_bad", "comparisons",
             "scenes")  # fmt: skip

@@ -2,6 +2,7 @@
 
 __all__ = [
     "agi_elo",
+    "battles",
     "bradley_terry",
     "checking",
     "convergence",
