@@ -238,14 +238,15 @@ def test_tables_of_other_programs_are_the_same_matrix(tmp_path: Path, name: str)
     assert matrix.cases == ("a", "b")
     assert sorted(matrix.cells) == [("one", "a", 0.5), ("two", "a", 1.0), ("two", "b", 0.0)]
     assert matrix.blanks == 1
-    assert matrix.left_out == (("Average ⬆️",) if name == "average" else ())
+    said = ("Average ⬆️ sums up the other columns and is left out.",)
+    assert matrix.remarks == (said if name == "average" else ())
 
 
 def test_what_sums_up_the_others_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path, FORMS["average"])
     result = CliRunner().invoke(commands.app, ["import", "record.sqlite", "matrix.csv"])
-    assert "Left out, because it sums up the others: Average ⬆️." in result.output
+    assert "Average ⬆️ sums up the other columns and is left out." in result.output
     assert read_matrix(written(tmp_path, "model,mean\none,1\n")).cases == ("mean",), "the only one is a case"
 
 
@@ -272,9 +273,9 @@ def test_a_refused_import_leaves_no_record_behind(
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent\.csv: No such file"):
         read_matrix(tmp_path / "absent.csv")
-    with pytest.raises(InputError, match="a response matrix is"):
+    with pytest.raises(InputError, match="holds no results of lm-eval, mteb or Inspect"):
         read_matrix(tmp_path)
-    with pytest.raises(InputError, match=r"a \.csv, \.tsv or \.parquet file, not 'm\.xlsx'"):
+    with pytest.raises(InputError, match=r"a \.csv, \.tsv or \.parquet file, or results .* not 'm\.xlsx'"):
         read_matrix(written(tmp_path, "", "m.xlsx"))
 
 

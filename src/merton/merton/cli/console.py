@@ -113,10 +113,12 @@ def print_err(text: str) -> None:
     STDERR.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def say_left_out(columns: Sequence[str]) -> None:
-    """Say which columns of a response matrix are no cases."""
-    if columns:
-        print_err(f"Left out, because it sums up the others: {', '.join(columns)}.")
+def print_remarks(remarks: Sequence[str], most: int = 12) -> None:
+    """Print what is to be said of an input on stderr, at most so many sentences."""
+    for remark in remarks[:most]:
+        print_err(remark)
+    if len(remarks) > most:
+        print_err(f"and {len(remarks) - most} more of this kind")
 
 
 def between(interval: tuple[float, float] | None, digits: int = 3) -> str:

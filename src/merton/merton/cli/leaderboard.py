@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import answers, battles, boards
-from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, say_left_out, working
+from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, print_remarks, working
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
@@ -40,11 +40,11 @@ def show_command(
         from merton.results.store import open_record
 
     with working("reading the record") as progress:
-        if "://" not in record and Path(record).suffix in SUFFIXES:
+        if "://" not in record and Path(record).suffix in (*SUFFIXES, ".json"):
             if metric is not None:
                 raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
             matrix = read_matrix(Path(record))
-            say_left_out(matrix.left_out)
+            print_remarks(matrix.remarks)
             snapshot = snapshots.of_matrix(matrix, name, progress)
         else:
             with open_record(record, read_only=True) as store:

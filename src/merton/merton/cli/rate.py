@@ -17,8 +17,8 @@ from merton.cli.console import (
     from_here,
     print_err,
     print_out,
+    print_remarks,
     progress,
-    say_left_out,
     working,
 )
 from merton.errors import InputError
@@ -97,11 +97,11 @@ def _inputs(record: str, metric: str | None) -> Inputs:
     from merton.results.matrix import SUFFIXES, read_matrix
     from merton.results.store import open_record
 
-    if "://" not in record and Path(record).suffix in SUFFIXES:
+    if "://" not in record and Path(record).suffix in (*SUFFIXES, ".json"):
         if metric is not None:
             raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
         matrix = read_matrix(Path(record))
-        say_left_out(matrix.left_out)
+        print_remarks(matrix.remarks)
         return snapshots.inputs_of_matrix(matrix)
     with open_record(record, read_only=True) as store:
         return snapshots.inputs_of(store, metric=metric or DEFAULT_METRIC)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, Record, add_row, print_out, progress, record_named, say_left_out
+from merton.cli.console import STDOUT, Record, add_row, print_out, print_remarks, progress, record_named
 from merton.cli.tree import App
 from merton.errors import InputError
 from merton.files import refuse_overwriting
@@ -56,7 +56,7 @@ def import_command(
     matrix: Annotated[
         Path,
         typer.Argument(
-            help="A response matrix, .csv, .tsv or .parquet: rows agents, columns cases; or a row for each score."
+            help="A response matrix, .csv, .tsv or .parquet: rows agents, columns cases; or a row for each score; results of lm-eval, mteb or Inspect, .json or a folder."
         ),
     ],
     source: Annotated[str | None, typer.Option(help="Name of the matrix; the file's, if not given.")] = None,
@@ -87,7 +87,7 @@ def import_command(
         f"{done.source}: {done.agents} agents x {done.cases} cases, {done.scores} scores ({done.new} new), "
         f"{done.blanks} blanks"
     )
-    say_left_out(read.left_out)
+    print_remarks(read.remarks)
     if done.blank_agents:
         whose = "1 agent has" if done.blank_agents == 1 else f"{done.blank_agents} agents have"
         print_out(f"{whose} no score at all, and no place in lists and on boards")

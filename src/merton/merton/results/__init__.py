@@ -12,6 +12,7 @@ __all__ = [
     "merge",
     "metrics",
     "parquet",
+    "peers",
     "records",
     "schema",
     "statistics",

@@ -14,7 +14,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from merton.errors import InputError
+from merton.files import file_sha256
 from merton.results.matrix_table import read_table, score_of, stored_name
+from merton.results.peers import read_results
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import AGENTS, CASES, IMPORTS
 from merton.results.store import ResultStore, register
@@ -34,7 +36,7 @@ class ResponseMatrix:
         blanks: the number of blank cells.
         file_name, file_sha256: of the file it was read from.
         metric: that its values were mapped to scores by; empty if they were scores.
-        left_out: names of columns that are no cases, because they sum up the others.
+        remarks: sentences on what was left out, such as a column that sums up the others.
     """
 
     source: str
@@ -45,7 +47,7 @@ class ResponseMatrix:
     file_name: str
     file_sha256: str
     metric: str = ""
-    left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def read_matrix(
     """Read and check a response matrix, see `matrix_table`. A blank is never a zero.
 
     Args:
-        path: a .csv, .tsv or .parquet file.
+        path: a .csv, .tsv or .parquet file; results of other programs, a .json file or a folder (`peers`).
         source: name of the matrix; the file's without its ending if None.
         agent_column: the column with the agents' ids; if None, the one of `AGENT_COLUMNS` that is there.
         version_column: the column with their versions; if None, the one of `VERSION_COLUMNS` that is there, if any.
@@ -145,10 +147,19 @@ def read_matrix(
         InputError: the file is invalid; the sentence names line and column.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    if path.suffix not in SUFFIXES:
-        raise InputError(f"a response matrix is a .csv, .tsv or .parquet file, not {path.name!r}")
-    content = file_bytes(path)
-    table = read_table(path.name, content, agent_column, version_column)
+    if path.is_dir() or path.suffix == ".json":
+        table, digest = read_results(path), _digest_of(path)
+    elif path.suffix in SUFFIXES:
+        content = file_bytes(path)
+        table, digest = (
+            read_table(path.name, content, agent_column, version_column),
+            hashlib.sha256(content).hexdigest(),
+        )
+    else:
+        raise InputError(
+            f"a response matrix is a .csv, .tsv or .parquet file, or results of lm-eval, mteb or Inspect in .json, not "
+            f"{path.name!r}"
+        )
     scores = [(agent, case, score_of(cell, where, to_score)) for agent, case, cell, where in table.cells]
     cells = tuple((agent, case, score) for agent, case, score in scores if score is not None)
     return ResponseMatrix(
@@ -158,7 +169,15 @@ def read_matrix(
         cells=cells,
         blanks=len(table.agents) * len(table.cases) - len(cells),
         file_name=stored_name("name of the file", path.name),
-        file_sha256=hashlib.sha256(content).hexdigest(),
+        file_sha256=digest,
         metric=metric,
-        left_out=table.left_out,
+        remarks=table.remarks,
     )
+
+
+def _digest_of(path: Path) -> str:
+    """The SHA-256 of a file; of a folder that of its files' names and hashes."""
+    if not path.is_dir():
+        return file_sha256(path)
+    files = [f"{file.relative_to(path)} {file_sha256(file)}\n" for file in sorted(path.rglob("*.json"))]
+    return hashlib.sha256("".join(files).encode("utf-8", "replace")).hexdigest()

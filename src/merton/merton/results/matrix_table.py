@@ -43,13 +43,13 @@ class MatrixTable:
         agents: in the order of their first rows.
         cases: in the order of the columns, or of their first rows.
         cells: each agent and case at most once.
-        left_out: names of columns that sum up the others.
+        remarks: sentences on what was left out.
     """
 
     agents: tuple[AgentRecord, ...]
     cases: tuple[str, ...]
     cells: tuple[Cell, ...]
-    left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def read_table(name: str, content: bytes, agent_column: str | None, version_column: str | None) -> MatrixTable:
@@ -110,7 +110,7 @@ def _wide(
         tuple(agents.values()),
         tuple(header[place] for place in kept),
         tuple(cells),
-        tuple(header[place] for place in summaries),
+        tuple(f"{one_line(header[place])} sums up the other columns and is left out." for place in summaries),
     )
 
 
