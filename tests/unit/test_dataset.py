@@ -426,8 +426,8 @@ def test_a_name_that_a_spreadsheet_would_run_is_no_formula_in_the_list_of_refusa
     folder = tmp_path / "references"
     folder.mkdir()
     tags = (
-        "  domain: real\n  perspective: first_person\n  object: block\n  background: table\n  tasks: [Push it, Pick it, "
-        "Move it, Place it, Pour it]\n"
+        "  domain: real\n  perspective: first_person\n  object: block\n  background: table\n"
+        "  tasks: [Push it, Pick it, Move it, Place it, Pour it]\n"
     )
     (folder / "tags.yaml").write_text("".join(f'"{name}":\n{tags}' for name in ("a.png", "=1+1.png", "@x.png")))
     (folder / "a.png").write_bytes(encode_image(np.zeros((16, 16, 3), np.uint8)))

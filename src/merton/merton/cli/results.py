@@ -56,7 +56,8 @@ def import_command(
     matrix: Annotated[
         Path,
         typer.Argument(
-            help="A response matrix, .csv, .tsv or .parquet: rows agents, columns cases; or a row for each score; results of lm-eval, mteb or Inspect, .json or a folder."
+            help="A response matrix, .csv, .tsv or .parquet: rows agents, columns cases; or a row for each score; or "
+            "results of lm-eval, mteb or Inspect, .json or a folder."
         ),
     ],
     source: Annotated[str | None, typer.Option(help="Name of the matrix; the file's, if not given.")] = None,

@@ -611,17 +611,16 @@ def _decode(raw: bytes, most_px: int) -> np.ndarray:
         _check_size(bgr.shape[1], bgr.shape[0], most_px)
         whole = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED)  # has the transparency, if any
         if whole is not None and whole.ndim == 3 and whole.shape[2] == 4:
-            whole = (whole if whole.dtype == np.uint8 else whole >> 8).astype(np.uint16)
+            whole = (whole // (1 if whole.dtype == np.uint8 else 256)).astype(np.uint16)
             opacity = whole[:, :, 3:]
             bgr = ((whole[:, :, :3] * opacity + 255 * (255 - opacity) + 127) // 255).astype(np.uint8)
         return np.ascontiguousarray(bgr[:, :, ::-1])
-    picture = Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "WEBP", "GIF", "BMP"))  # reads only the header
-    _check_size(picture.width, picture.height, most_px)
-    if "A" in picture.getbands() or "transparency" in picture.info:  # as Merton and other servers do: on white
-        picture = picture.convert("RGBA")
-        ground = Image.new("RGBA", picture.size, (255, 255, 255, 255))
-        picture = Image.alpha_composite(ground, picture)
-    return np.asarray(picture.convert("RGB"))
+    opened = Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "WEBP", "GIF", "BMP"))  # reads only the header
+    _check_size(opened.width, opened.height, most_px)
+    if "A" not in opened.getbands() and "transparency" not in opened.info:
+        return np.asarray(opened.convert("RGB"))
+    ground = Image.new("RGBA", opened.size, (255, 255, 255, 255))  # white, as in Merton and other servers
+    return np.asarray(Image.alpha_composite(ground, opened.convert("RGBA")).convert("RGB"))
 
 
 def _check_size(width: int, height: int, most_px: int) -> None:

@@ -66,9 +66,8 @@ def decode_image(content: bytes) -> Image:
             seen in its header: nothing of it is decoded; or grey and transparent as TIFF or JPEG 2000.
     """
     check_size(content)
-    bgr = on_white(content)
-    if bgr is None:
-        bgr = _decoded(content, cv2.IMREAD_COLOR)
+    on_ground = on_white(content)
+    bgr = _decoded(content, cv2.IMREAD_COLOR) if on_ground is None else on_ground
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 
 

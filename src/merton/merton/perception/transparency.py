@@ -6,7 +6,7 @@ a black rectangle. White is the ground of vLLM (`rgba_to_rgb`) and of a browser'
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -39,27 +39,27 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
     if _samples(content) == 2:
         raise InputError("a grey picture with transparency as TIFF or JPEG 2000, which is not read: save it as PNG")
     try:
-        stored, kinds, about = cv2.imdecodeWithMetadata(np.frombuffer(content, np.uint8), flags=cv2.IMREAD_UNCHANGED)
+        found, kinds, about = cv2.imdecodeWithMetadata(np.frombuffer(content, np.uint8), flags=cv2.IMREAD_UNCHANGED)
     except cv2.error:
         return None
-    if stored is None or stored.dtype not in (np.uint8, np.uint16):
+    if found is None or found.dtype not in (np.uint8, np.uint16):
         return None
+    stored: NDArray[Any] = np.asarray(found)
     if stored.ndim == 2:
         stored = _with_key(content, stored)
-    if stored is None or stored.ndim != 3 or stored.shape[2] != 4:
+    if stored.ndim != 3 or stored.shape[2] != 4:
         return None
     # libtiff multiplies 8-bit colours by an opacity that stands alone, and hands 16-bit ones over as they are
     premultiplied = content.startswith(_TIFF) and _tags(content).get(_EXTRA) in (
         (_PREMULTIPLIED, _ALONE) if stored.dtype == np.uint8 else (_PREMULTIPLIED,)
     )
-    if stored.dtype == np.uint16:
-        stored = (stored >> 8).astype(np.uint8)
-    found = _composited(stored, premultiplied)
+    eight_bit = stored.astype(np.uint8) if stored.dtype == np.uint8 else (stored >> 8).astype(np.uint8)
+    shown = _composited(eight_bit, premultiplied)
     exif = [data for kind, data in zip(kinds, about, strict=True) if kind == cv2.IMAGE_METADATA_EXIF]
     if exif:  # OpenCV turns what it decodes to colour, and nothing else
-        _, turned = cv2.imencodeWithMetadata(".png", found, [cv2.IMAGE_METADATA_EXIF], exif[:1])
-        found = np.asarray(cv2.imdecode(turned, cv2.IMREAD_COLOR), np.uint8)
-    return found
+        _, turned = cv2.imencodeWithMetadata(".png", shown, [cv2.IMAGE_METADATA_EXIF], exif[:1])
+        shown = np.asarray(cv2.imdecode(turned, cv2.IMREAD_COLOR), np.uint8)
+    return shown
 
 
 def _composited(bgra: NDArray[np.uint8], premultiplied: bool) -> NDArray[np.uint8]:
@@ -82,11 +82,11 @@ def may_be_transparent(content: bytes) -> bool:
     return not content.startswith(b"\xff\xd8")
 
 
-def _with_key(content: bytes, grey: NDArray[np.generic]) -> NDArray[np.generic] | None:
-    """A grey PNG whose transparent pixels are those of one grey (PNG specification, tRNS): as BGRA; None for others."""
+def _with_key(content: bytes, grey: NDArray[Any]) -> NDArray[Any]:
+    """As BGRA a grey PNG whose transparent pixels are those of one grey (PNG specification, tRNS); others unchanged."""
     place = content.find(b"tRNS", 0, content.find(b"IDAT")) if content.startswith(_PNG) else -1
     if place < 0:
-        return None
+        return grey
     key, depth = _number(content[place + 4 : place + 6]), content[24]
     if depth < 8:
         key = key * 255 // (2**depth - 1)
