@@ -228,6 +228,24 @@ def test_other_separators_marks_and_an_index_of_pandas(tmp_path: Path) -> None:
     assert import_pool("jsonl", own, tmp_path / "own", LABS).pool.questions[0].text == "x\u2028y"
 
 
+def test_a_missing_answer_of_a_published_file_is_no_word(tmp_path: Path) -> None:
+    """null and NaN were the right answers "None" and "nan"."""
+    rows: list[Row] = [
+        {"question_id": 0, "question": "What?", "answer": None, "category": None, "extra_answers": [None, "a cup"]},
+        {"question_id": 1, "question": "And?", "answer": math.nan, "episode_history": None},
+    ]
+    (tmp_path / "eqa.json").write_text(json.dumps(rows))
+    for number, file in enumerate((tmp_path / "eqa.json", lines(tmp_path / "eqa.jsonl", rows))):
+        first, second = import_pool("openeqa", file, tmp_path / str(number)).pool.questions
+        assert (first.answer, first.also, first.dimension, first.scene) == ("a cup", (), "", "")
+        assert (first.id, second.id, second.answer) == ("OpenEQA/0", "OpenEQA/1", "")
+    asked = lines(
+        tmp_path / "sqa.jsonl", [{"question_id": 0, "question": "What?", "answer": [None], "situation": None}]
+    )
+    (only,) = import_pool("sqa3d", asked, tmp_path / "sqa").pool.questions
+    assert (only.answer, only.situation) == ("", "")
+
+
 CELLS = st.one_of(
     st.none(),
     st.booleans(),

@@ -104,6 +104,15 @@ def test_answers_are_right_or_wrong(tmp_path: Path) -> None:
         score("mmlu", [written(tmp_path / "w.csv", "case,answer\nx,A\nx,A\n")], truth)
 
 
+def test_whole_numbers_are_the_same_however_a_table_keeps_them(tmp_path: Path) -> None:
+    """pandas makes floats of whole numbers where one is missing: 3.0 is 3, and 0 is an answer."""
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    arrow.parquet.write_table(arrow.table({"case": ["x", "y"], "answer": [3.0, 0.0]}), tmp_path / "truth.parquet")
+    (tmp_path / "llm.csv").write_text("Case,Answer\nx,3\ny,0\n")
+    assert set(score("acc_at_1", [tmp_path / "llm.csv"], tmp_path / "truth.parquet").values()) == {1.0}
+
+
 def test_sub_scores_become_a_driver_score(tmp_path: Path) -> None:
     table = written(tmp_path / "drama.csv", "case,NC,DAC,EP,TTC,C\ns1,1,1,0.6,1,0\ns2,0.5,1,0.8,0,1\n")
     assert score("pdms", [table]) == pytest.approx({("drama", "s1"): 8 / 12, ("drama", "s2"): 0.25})

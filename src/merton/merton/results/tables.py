@@ -195,6 +195,15 @@ def number_in(where: str, row: dict[str, Any], column: str, low: float, high: fl
     return number
 
 
+def plain_text(cell: Any) -> str:
+    """A cell as text on one line, a whole float without its point, as pandas writes whole numbers beside a missing one;
+    "" for a missing value."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    text = "" if cell is None or cell != cell else " ".join(str(cell).split())
+    return "" if text in MISSING_TEXTS else text
+
+
 def point_wanted(cell: object) -> str:
     """The remedy for a number with a decimal comma, or ""."""
     return ", with a decimal point" if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip()) else ""

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merton.curation.importing.choices import listed, plain
+from merton.curation.importing.choices import listed
 from merton.curation.question import AnswerKind
 from merton.errors import InputError
+from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merton.errors import InputError
-from merton.results.tables import MISSING_TEXTS
+from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 
 _LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
@@ -128,14 +128,6 @@ def listed(text: str) -> Any:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
     return text
-
-
-def plain(value: Any) -> str:
-    """A cell as text on one line, a whole float without its point; "" for a missing value."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = "" if value is None or value != value else " ".join(str(value).split())
-    return "" if text in MISSING_TEXTS else text
 
 
 def letter_of(place: int) -> str:

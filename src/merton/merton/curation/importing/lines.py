@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.curation.importing.answers import open_answers
+from merton.curation.importing.answers import answers_in, open_answers
 from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.questions import OnProgress, Refusals, question_of
 from merton.curation.question import Question, Source
 from merton.errors import InputError, did_you_mean
-from merton.results.tables import file_bytes, json_objects, utf8_text
+from merton.results.tables import file_bytes, json_objects, utf8_text, without_nan
+from merton.results.tables import plain_text as plain
 
 Placed = tuple[str, dict[str, Any]]
 """Where an object stands, such as "x.jsonl, line 3", and the object."""
@@ -80,8 +81,9 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
     seen, found = Refusals(), []
     for number, (where, row) in enumerate(rows, 1):
         _check_keys(row, _EQA_KEYS, where)
-        name, episode = _name(row, where, seen), str(row.get("scene") or row.get("episode_history") or "")
-        kind, answer, also = open_answers([str(row.get("answer", "")), *map(str, row.get("extra_answers") or [])])
+        name, episode = _name(row, where, seen), plain(row.get("scene") or row.get("episode_history"))
+        texts = [text for key in ("answer", "extra_answers") for text in answers_in(row.get(key), f"{where}, {key}")]
+        kind, answer, also = open_answers(texts)
         values = {
             "id": f"{OPEN_EQA.name}/{name}",
             "source": OPEN_EQA.name,
@@ -90,7 +92,7 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
             "answer": answer,
             "also": also,
             "scene": episode,
-            "dimension": str(row.get("category", "")).title().replace(" ", ""),
+            "dimension": plain(row.get("category")).title().replace(" ", ""),
             "media": [] if frames is None else _episode(frames / episode, media, where),
             "video": frames is not None,
         }
@@ -112,7 +114,7 @@ def sqa3d(path: Path, media: MediaFolder, on_progress: OnProgress) -> list[Quest
         answers = row.get("answer")
         if not isinstance(answers, list) or not answers:
             raise InputError(f"{where}: answer must be a list of texts")
-        kind, answer, also = open_answers([str(text) for text in answers])
+        kind, answer, also = open_answers(answers_in(answers, f"{where}, answer"))
         values = {
             "id": f"{SQA3D.name}/{_name(row, where, seen)}",
             "source": SQA3D.name,
@@ -120,8 +122,8 @@ def sqa3d(path: Path, media: MediaFolder, on_progress: OnProgress) -> list[Quest
             "answer_kind": kind,
             "answer": answer,
             "also": also,
-            "situation": row.get("situation", ""),
-            "scene": str(row.get("scene") or row.get("scene_id") or ""),
+            "situation": plain(row.get("situation")),
+            "scene": plain(row.get("scene") or row.get("scene_id")),
         }
         found.append(question_of(values, where))
         on_progress(number, len(rows))
@@ -139,7 +141,7 @@ def json_lines(path: Path) -> list[Placed]:
 def _json(path: Path) -> Any:
     text = utf8_text(str(path), file_bytes(path))
     try:
-        return json.loads(text)
+        return without_nan(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}") from None
 
@@ -161,19 +163,16 @@ def _joined(folder: Path) -> list[Placed]:
             )
         found = _json(files[0])
         parts[part] = _listed(files[0], found.get(part) if isinstance(found, dict) else None)
-    answers = {
-        str(row.get("question_id")): [str(answer.get("answer", "")) for answer in row.get("answers", [])]
-        for _, row in parts["annotations"]
-    }
+    answers = {plain(row.get("question_id")): row.get("answers") for _, row in parts["annotations"]}
     keys = ("question_id", "question", "situation", "scene_id")
     return [
-        (where, {key: row.get(key) for key in keys} | {"answer": answers.get(str(row.get("question_id")))})
+        (where, {key: row.get(key) for key in keys} | {"answer": answers.get(plain(row.get("question_id")))})
         for where, row in parts["questions"]
     ]
 
 
 def _name(row: dict[str, Any], where: str, seen: Refusals) -> str:
-    name = str(row.get("id") or row.get("question_id") or "")
+    name = next((found for found in (plain(row.get("id")), plain(row.get("question_id"))) if found), "")
     if not name:
         raise InputError(f"{where}: has no id")
     seen.check(name, where)

@@ -15,13 +15,13 @@ from merton.curation.importing.choices import (
     choices_of,
     counted_either_way,
     form_of,
-    plain,
 )
 from merton.curation.importing.columns import Columns
 from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.tables import Table
 from merton.curation.question import Question
 from merton.errors import InputError
+from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 
 OnProgress = Callable[[int, int], None]

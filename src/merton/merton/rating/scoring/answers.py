@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, UnknownNameError
-from merton.results.tables import name_in, read_rows
+from merton.results.tables import name_in, plain_text, read_rows
+from merton.results.text import one_line
 
 
 def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float]:
-    """(agent, case) to 1 or 0: whether the answer is the right one, letter for letter but for white space around it.
+    """(agent, case) to 1 or 0: whether the answer is the right one, letter for letter but for white space.
 
     An empty answer is wrong; a case without a row is no answer at all, and stays blank.
 
@@ -30,10 +31,10 @@ def _compared(predictions: Path, truth: Path | None, same: Any, letters: str = "
     assert truth is not None
     right: dict[str, str] = {}
     for where, row in read_rows(truth, ("case", "answer")):
-        case, answer = name_in(where, row, "case"), same(str(row["answer"] or "").strip())
+        case, answer = name_in(where, row, "case"), same(plain_text(row["answer"]))
         if not answer or (letters and answer not in tuple(letters)):
             raise InputError(
-                f"{where}: {row['answer']!r} is no right answer{'; it is A, B, C or D' if letters else ''}"
+                f"{where}: {one_line(row['answer'], 40)!r} is no right answer{'; it is A, B, C or D' if letters else ''}"
             )
         if right.setdefault(case, answer) != answer:
             raise InputError(f"{where}: case {case!r} has another right answer already")
@@ -45,5 +46,5 @@ def _compared(predictions: Path, truth: Path | None, same: Any, letters: str = "
             raise UnknownNameError(f"case ({where})", case, sorted(right)[:10])
         if (agent, case) in found:
             raise InputError(f"{where}: agent {agent!r} has answered case {case!r} already")
-        found[agent, case] = float(same(str(row["answer"] if row["answer"] is not None else "").strip()) == right[case])
+        found[agent, case] = float(same(plain_text(row["answer"])) == right[case])
     return found
