@@ -169,6 +169,10 @@ class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""
 
 
+class LateAnswerError(InfrastructureError):
+    """A server took a request and did not answer within the deadline; other requests of the same batch may go on."""
+
+
 class LoadingError(InfrastructureError):
     """The model is being loaded, which may take minutes: ask again."""
 

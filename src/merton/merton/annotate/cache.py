@@ -36,6 +36,9 @@ def _prepare(connection: sqlite3.Connection) -> None:
         "CREATE TABLE IF NOT EXISTS responses "
         "(key TEXT PRIMARY KEY, response TEXT NOT NULL, latency_s REAL NOT NULL) WITHOUT ROWID"
     )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS forgotten (key TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID"
+    )
 
 
 def _make(file: Path) -> None:
@@ -82,6 +85,40 @@ class Cache:
         except sqlite3.Error as error:
             raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
         return found
+
+    def named(self, beginning: str) -> list[str]:
+        """The keys that begin with some hexadecimal digits, in their order."""
+        try:
+            rows = self._connection.execute(
+                "SELECT key FROM responses WHERE key >= ? AND key < ? ORDER BY key", (beginning, f"{beginning}g")
+            )
+            return [key for (key,) in rows]
+        except sqlite3.Error as error:
+            raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
+
+    def forgotten(self, keys: Sequence[str]) -> dict[str, int]:
+        """How often a person had responses forgotten, of those keys among some of which that is true."""
+        try:
+            rows = self._connection.execute("SELECT key, times FROM forgotten")  # few: each by hand
+            times = dict(rows.fetchall())
+        except sqlite3.Error as error:
+            raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
+        return {key: times[key] for key in keys if key in times}
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Delete stored responses, so that they are asked for again, and count that."""
+        rows = [(key,) for key in keys]
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("DELETE FROM responses WHERE key = ?", rows)
+            self._connection.executemany(
+                "INSERT INTO forgotten VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET times = times + 1", rows
+            )
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise InfrastructureError(f"{self.path} cannot be written: {error}") from None
 
     def add(self, responses: Iterable[tuple[str, CachedResponse]]) -> None:
         """Store responses, all or none; of two under one key the first is stored."""

@@ -14,6 +14,9 @@ from merton.curation.pool import Pool
 from merton.curation.question import Question
 from merton.curation.taxonomy import Taxonomy
 
+FEWEST, MOST = 4, 15
+"""Dimensions that a Proposer is asked for, at least and at most. Ours: the paper gives no numbers and finds eight."""
+
 
 class Finding(Model):
     """One fault of a set of dimensions, and what to do about it.
@@ -33,10 +36,17 @@ class Finding(Model):
 
 
 class Critique(Model):
-    """The Reviewer's answer (C_t); without findings it accepts the dimensions."""
+    """The Reviewer's answer (C_t); without findings it accepts the dimensions.
+
+    Attributes:
+        findings: those that are valid.
+        summary: the verdict in one sentence.
+        dropped: why other findings of the answer, or names in them, were left out, a sentence each.
+    """
 
     findings: tuple[Finding, ...] = ()
     summary: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 class Balance(Model):
@@ -47,12 +57,16 @@ class Balance(Model):
         kept: name to the number kept by sampling; without "Other".
         contested: questions that the first vote did not decide.
         entropy: of the shares of the named dimensions, divided by the logarithm of their number: 1 is even.
+        invalid: votes of the first round that were missing or named no dimension.
+        unvoted: questions without one valid vote, which are counted under "Other".
     """
 
     assigned: dict[str, int]
     kept: dict[str, int]
     contested: int
     entropy: float
+    invalid: int = 0
+    unvoted: int = 0
 
 
 class Round(Model):

@@ -17,13 +17,11 @@ from merton.curation.agents import Proposer, Reviewer, Voter
 from merton.curation.assignment import VOTERS
 from merton.curation.budget import CALLS, Budget
 from merton.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
-from merton.curation.llm.asker import RETRY, Asker, chat_model
+from merton.curation.llm.asker import RETRY, TEMPERATURE, Asker, chat_model
 from merton.curation.llm.prompting import read_prompt
 from merton.curation.pool import Pool
 from merton.errors import InputError
 
-TEMPERATURE = 0.7
-"""Of voters that share a model: with greedy decoding all would say the same [ours; the paper gives no temperature]."""
 PROMPTS = ("propose", "review", "assign", RETRY)
 
 

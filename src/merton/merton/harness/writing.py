@@ -3,8 +3,10 @@
     f_{j+1} = Evaluator(f_j, T_s, diagnostics_j)              until the sandbox runs f on the model with the test cases
     g_{j+1} = Scorer(g_j, T_s, f(T_s), diagnostics_j)         until g scores them validly
 
-Each round is kept as a folder: the program, and why it was refused. The writer is shown broken contracts with the case
-and the traceback; of the properties that only we check (`merton.harness.validation`) it is told in general words.
+The first round of a role is greedy, each further one has a temperature and a seed of its own: a greedy writer would
+write the same again. Each round is kept as a folder: the program, and why it was refused. The writer is shown broken
+contracts with the case and the traceback; of the properties that only we check (`merton.harness.validation`) it is told
+in general words.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pydantic import Field
 from merton import __version__
 from merton.config import Model
 from merton.curation.budget import BudgetExhaustedError
-from merton.curation.llm.asker import Asker
+from merton.curation.llm.asker import TEMPERATURE, Asker, RefusedAnswerError
 from merton.curation.llm.prompting import read_prompt
 from merton.curation.question import ANSWER_KINDS, Question
 from merton.errors import InputError, InvalidAnswerError
@@ -120,12 +122,12 @@ def written(
     if not infer or not score:
         last = rounds[-1]
         name = "inference" if last.role == "infer" else "scoring"
-        told = last.faults[0].text
+        told = last.faults[-1].text
         return Written(None, tuple(rounds), f"no valid {name} program in {ROUNDS} rounds; the last fault: {told}")
     kinds = tuple(kind for kind in ANSWER_KINDS if kind in {case.answer_kind for case in cases})
     made = {
         "merton": __version__,
-        "writer": asker.about,
+        "writer": {**asker.about, "temperature_of_further_rounds": TEMPERATURE},
         "prompts": {name: read_prompt(name).version for name in ("write_infer", "write_score")},
         "rounds": {role: sum(one.role == role for one in rounds) for role in ("infer", "score")},
         "tried_on": answerer.name,
@@ -147,19 +149,27 @@ def _loop(
 ) -> str | None:
     """The rounds of one role; the first program without faults, or None when the rounds are spent."""
     program, faults = "", [Fault(NOTHING)]
+    refused: dict[str, tuple[int, list[Fault]]] = {}
     for number in range(1, ROUNDS + 1):
         fields = {
             "cases": "\n".join(shown),
             "program": program or NOTHING,
             "diagnostics": "\n\n".join(_told(fault) for fault in faults),
         }
+        temperature = None if number == 1 else TEMPERATURE
         try:
-            program = asker.ask(f"write_{role}", fields, Program, seed=number).program
+            program = asker.ask(f"write_{role}", fields, Program, seed=number, temperature=temperature).program
         except InvalidAnswerError as error:
-            faults = [Fault(f"the answer had no program: {error}")]
+            told = error.fault if isinstance(error, RefusedAnswerError) else str(error)
+            faults = [Fault(f"the answer had no program: {told}")]
             _keep(Attempt(role, number, "", tuple(faults)), rounds, out)
             continue
-        faults = faults_of(program)
+        if program in refused:
+            first, known = refused[program]
+            faults = [Fault(f"this is the program of round {first} again, letter for letter: change it"), *known]
+        else:
+            faults = faults_of(program)
+            refused[program] = number, faults
         _keep(Attempt(role, number, program, tuple(faults)), rounds, out)
         if not faults:
             return program

@@ -30,6 +30,7 @@ from merton.errors import (
     InputError,
     InvalidActionError,
     InvalidAnswerError,
+    LateAnswerError,
     LoadingError,
     require,
 )
@@ -101,8 +102,9 @@ class Remote:
 
         Raises:
             LoadingError: the server still loads its model at the deadline.
-            InfrastructureError: no result within the deadline and the attempts, or the server has failed too often; the
-                text lists the attempts.
+            LateAnswerError: no result within the deadline.
+            InfrastructureError: none within the attempts, or the server has failed too often; the text lists the
+                attempts.
         """
         self._refuse_while_resting()
         tried: list[str] = []
@@ -110,7 +112,7 @@ class Remote:
             result = run(self._attempts(attempt, tried), self.patience.deadline_s)
         except _TIMEOUTS:
             tried.append(f"no answer within the deadline of {self.patience.deadline_s:g} s")
-            raise self._failed(tried) from None
+            raise LateAnswerError(str(self._failed(tried))) from None
         except TransientError as error:
             if error.is_loading:
                 self._failures = 0

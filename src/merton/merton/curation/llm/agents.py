@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import getitem
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field, create_model
 
-from merton.config import Model
-from merton.curation.agents import Balance, Critique, Finding, Memory
+from merton.curation.agents import Balance, Critique, Memory
 from merton.curation.llm.asker import Ask, Asker
+from merton.curation.llm.forms import Ballot, Proposal, Review
+from merton.curation.llm.prompting import read_prompt
 from merton.curation.pool import Pool
 from merton.curation.question import Question
-from merton.curation.taxonomy import OTHER, Dimension, Taxonomy
+from merton.curation.taxonomy import Taxonomy
 from merton.errors import InvalidAnswerError
 from merton.seeding import generator
 from merton.world.observation import Image
@@ -34,29 +33,8 @@ AT_ONCE = 32
 NOTHING = "none yet"
 
 
-class Proposal(Taxonomy):
-    """The answer of a Proposer."""
-
-    name: Literal["induced"] = "induced"
-    origin: Literal[""] = ""
-    dimensions: Annotated[tuple[Dimension, ...], Field(min_length=1, max_length=40)]
-
-
-class Vote(Model):
-    """The dimension of one question of a call."""
-
-    id: str
-    dimension: str
-
-
-class Votes(Model):
-    """The answer of a voter."""
-
-    votes: tuple[Vote, ...]
-
-
 class LlmProposer:
-    """Proposes what an LLM answers, without sampling.
+    """Proposes what an LLM answers, without sampling at the first try.
 
     Args:
         asker: of the model.
@@ -67,37 +45,39 @@ class LlmProposer:
         self.name, self._asker, self._seed = asker.name, asker, seed
 
     def propose(self, pool: Pool, critique: Critique | None, memory: Memory) -> Taxonomy:
-        """D_t from examples of the pool, the last critique and the memory.
+        """D_t from examples of the pool, the last critique and the memory; its origin says what was left out.
 
         Raises:
-            InvalidAnswerError: the model gave no valid set twice.
+            InvalidAnswerError: the model gave no valid set twice (`merton.curation.llm.forms.Proposal`).
             BudgetExhaustedError, InfrastructureError: as `Asker.ask`.
         """
         fields = {
             "pool": examples(pool, self._seed),
             "memory": _memory(memory),
-            "critique": critique.model_dump_json() if critique else NOTHING,
+            "critique": critique.model_dump_json(exclude={"dropped"}) if critique else NOTHING,
         }
-        answer = self._asker.ask("propose", fields, Proposal, seed=self._seed)
-        return Taxonomy(name="induced", origin=f"proposed by {self.name}", dimensions=answer.dimensions)
+        form = Proposal(read_prompt("propose").examples)
+        found = self._asker.ask_part("propose", Ask(fields, seed=self._seed), form)
+        dropped = f"; left out: {'; '.join(found.faults)}" if found.faults else ""
+        return Taxonomy(name="induced", origin=f"proposed by {self.name}{dropped}", dimensions=found.value)
 
 
 class LlmReviewer:
-    """Criticises as an LLM does, without sampling; arguments as of `LlmProposer`."""
+    """Criticises as an LLM does, without sampling at the first try; arguments as of `LlmProposer`."""
 
     def __init__(self, asker: Asker, seed: int = 0) -> None:
         self.name, self._asker, self._seed = asker.name, asker, seed
 
     def review(self, taxonomy: Taxonomy, pool: Pool, memory: Memory, balance: Balance | None) -> Critique:
-        """C_t; raises as `LlmProposer.propose` does. A finding about a dimension that does not exist is not valid."""
+        """C_t: the valid findings, and in `dropped` why others were left out; raises as `LlmProposer.propose` does."""
         fields = {
             "dimensions": _dimensions(taxonomy),
             "pool": examples(pool, self._seed),
             "balance": balance.model_dump_json() if balance else NOTHING,
             "memory": _memory(memory),
         }
-        answer = self._asker.ask("review", fields, _critique_of(taxonomy), seed=self._seed)
-        return Critique.model_validate_json(answer.model_dump_json())
+        form = Review(taxonomy, read_prompt("review").examples)
+        return self._asker.ask_part("review", Ask(fields, seed=self._seed), form).value
 
 
 class LlmVoter:
@@ -116,9 +96,11 @@ class LlmVoter:
     def __init__(self, asker: Asker, seed: int = 0, pool: Pool | None = None, pictures: int = 0) -> None:
         self.name = f"{asker.name} seed {seed}"
         self._asker, self._seed, self._pool, self._pictures = asker, seed, pool, pictures
+        self.faults: list[str] = []
+        """Why votes are missing, a sentence for each call."""
 
     def vote(self, questions: Sequence[Question], taxonomy: Taxonomy) -> list[str | None]:
-        """A vote for each question; None where the answer has none, an unknown one, or two different ones.
+        """A vote for each question; None where two answers have none, an unknown one, or two different ones.
 
         Raises:
             BudgetExhaustedError, InfrastructureError: as `Asker.ask`.
@@ -128,9 +110,13 @@ class LlmVoter:
         votes: list[str | None] = []
         for start in range(0, len(batches), AT_ONCE):
             some = batches[start : start + AT_ONCE]
-            answers = self._asker.ask_all("assign", [self._ask(batch, taxonomy) for batch in some], Votes)
-            for batch, answer in zip(some, answers, strict=True):
-                votes += _read(answer, len(batch), taxonomy)
+            ids = [[f"q{number}" for number in range(1, len(batch) + 1)] for batch in some]
+            forms = [Ballot(one, taxonomy) for one in ids]
+            answers = self._asker.ask_parts("assign", [self._ask(batch, taxonomy) for batch in some], forms)
+            for names, answer in zip(ids, answers, strict=True):
+                refused = isinstance(answer, InvalidAnswerError)
+                self.faults += [str(answer)] if refused else answer.faults[:1]
+                votes += [None if refused else answer.value.get(name) for name in names]
         return votes
 
     def _ask(self, batch: Sequence[Question], taxonomy: Taxonomy) -> Ask:
@@ -181,28 +167,6 @@ def _dimensions(taxonomy: Taxonomy) -> str:
 def _memory(memory: Memory) -> str:
     rounds = []
     for entry in memory:
-        value = entry.model_dump(mode="json")
+        value = entry.model_dump(mode="json", exclude={"critique": {"dropped"}})
         rounds.append({**value, "taxonomy": value["taxonomy"]["dimensions"]})
     return _lines(rounds) or NOTHING
-
-
-def _critique_of(taxonomy: Taxonomy) -> type[Critique]:
-    """A critique that names dimensions of this taxonomy alone."""
-    names: Any = getitem(Literal, taxonomy.names)
-    finding = create_model("Finding", __base__=Finding, dimensions=(tuple[names, ...], ()))
-    return create_model("Review", __base__=Critique, findings=(tuple[finding, ...], ()))  # type: ignore[valid-type]
-
-
-def _read(answer: Votes | InvalidAnswerError, count: int, taxonomy: Taxonomy) -> list[str | None]:
-    """The votes of a call with `count` questions."""
-    if isinstance(answer, InvalidAnswerError):
-        return [None] * count
-    known = {name.lower(): name for name in (*taxonomy.names, OTHER)}
-    said: dict[str, set[str | None]] = {}
-    for vote in answer.votes:
-        said.setdefault(vote.id, set()).add(known.get(vote.dimension.strip().lower()))
-    found: list[str | None] = []
-    for number in range(1, count + 1):
-        votes = said.get(f"q{number}", set())
-        found.append(votes.pop() if len(votes) == 1 else None)
-    return found

@@ -1,4 +1,10 @@
-"""Questions to an LLM whose answers have a form: quoted data in, a validated object out, no call made twice."""
+"""Questions to an LLM whose answers have a form: quoted data in, a validated object out, no call made twice.
+
+An answer is checked against what was asked for (`merton.curation.llm.forms`). One that is refused, has a fault or comes
+too late is asked for once more, and differently: with the fault quoted, a temperature, and another seed, because a
+greedy model says the same again. Then the valid part is the answer, and a call without one is an outcome of its own,
+which ends no other.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from merton.annotate.cache import Cache, CachedResponse
@@ -17,28 +23,70 @@ from merton.annotate.identity import identity
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import Model
 from merton.curation.budget import Budget, BudgetExhaustedError, Call
+from merton.curation.llm.forms import Form, Part, Whole
 from merton.curation.llm.prompting import Prompt, read_prompt
-from merton.curation.llm.reading import LONGEST, parsed
-from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MertonError, describe_error
+from merton.curation.llm.reading import LONGEST
+from merton.errors import (
+    InfrastructureError,
+    InputError,
+    InvalidAnswerError,
+    LateAnswerError,
+    MertonError,
+    describe_error,
+)
 from merton.models.rate_limit import RateLimit
+from merton.seeding import derive_seed
 from merton.world.observation import Image
 
 ModelType = TypeVar("ModelType", bound=Model)
+Result = TypeVar("Result")
 
 MAX_TOKENS = 4096
 """Longest answer in tokens (A2Eval, section 4.1)."""
 _SHOWN = 1000
 """Characters of a refused answer that the model is shown again [ours]."""
 RETRY = "retry"
+TEMPERATURE = 0.7
+"""Of every try after the first, and of voters that share a model: a greedy one says the same again [ours; the paper
+gives no temperature]."""
+KEY_DIGITS = 12
+"""Of the key of an answer in messages."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One call: the data for the places of a prompt, pictures ((height, width, 3) uint8 RGB), and the seed."""
+    """One call.
+
+    Attributes:
+        fields: data for the places of a prompt.
+        images: (height, width, 3) uint8 RGB each.
+        seed: of sampling.
+        temperature: of the first try; None for the asker's.
+    """
 
     fields: Mapping[str, str]
     images: tuple[Image, ...] = ()
     seed: int = 0
+    temperature: float | None = None
+
+
+class RefusedAnswerError(InvalidAnswerError):
+    """No valid part in either of two answers; `fault` is what the model can be told of the second."""
+
+    def __init__(self, text: str, fault: str) -> None:
+        super().__init__(text)
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class _Said:
+    """An answer: its key, its text, whether it was cut off, and why there is none; `kept` in the cache or not."""
+
+    key: str
+    text: str = ""
+    truncated: bool = False
+    failed: str = ""
+    kept: bool = True
 
 
 def chat_model(entry: ModelEntry) -> VisionLanguageModel:
@@ -96,6 +144,7 @@ class Asker:
         schema: type[ModelType],
         images: Sequence[Image] = (),
         seed: int = 0,
+        temperature: float | None = None,
     ) -> ModelType:
         """The answer to a prompt, as a `schema`; asked once more, with the fault quoted, if it is refused.
 
@@ -105,64 +154,98 @@ class Asker:
             schema: what the answer must be.
             images: (height, width, 3) uint8 RGB each.
             seed: of sampling.
+            temperature: of the first try; None for the asker's.
 
         Raises:
-            InvalidAnswerError: both answers are refused, or the model failed: the outcome "invalid" of this call.
+            InvalidAnswerError: both answers are refused or late, or the model failed: the outcome "invalid" of this
+                call.
             BudgetExhaustedError: the call would be beyond the budget; answers so far are in the cache.
             InfrastructureError: the server failed for longer than the model's patience; never an outcome.
         """
-        (outcome,) = self.ask_all(prompt, [Ask(fields, tuple(images), seed)], schema)
-        if isinstance(outcome, InvalidAnswerError):
-            raise outcome
-        return outcome
+        asks = [Ask(fields, tuple(images), seed, temperature)]
+        return _raised(self.ask_all(prompt, asks, schema)[0])
 
     def ask_all(
         self, prompt: str, asks: Sequence[Ask], schema: type[ModelType]
     ) -> list[ModelType | InvalidAnswerError]:
         """As `ask`, several at once, as many as the catalogue's `parallel`; an invalid answer is in its place."""
+        form = Whole(schema, read_prompt(prompt).examples)
+        found = self.ask_parts(prompt, asks, [form] * len(asks))
+        return [one if isinstance(one, InvalidAnswerError) else one.value for one in found]
+
+    def ask_part(self, prompt: str, ask: Ask, form: Form[Result]) -> Part[Result]:
+        """As `ask`, but the valid part of an answer that has faults after two tries is taken, with the faults."""
+        return _raised(self.ask_parts(prompt, [ask], [form])[0])
+
+    def ask_parts(
+        self, prompt: str, asks: Sequence[Ask], forms: Sequence[Form[Result]]
+    ) -> list[Part[Result] | InvalidAnswerError]:
+        """As `ask_part`, several at once, each with its form; an invalid answer is in its place."""
         template, retry = read_prompt(prompt), read_prompt(RETRY)
         texts = [template.render(ask.fields) for ask in asks]
         answers = self._answers(template, texts, asks)
-        outcomes = [self._outcome(answer, schema) for answer in answers]
-        refused = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, InvalidAnswerError)]
-        again = []
-        for place in refused:
-            fields = {"fault": str(outcomes[place]), "answer": _text_of(answers[place])[:_SHOWN]}
-            again.append(texts[place] + retry.render(fields))
-        for place, answer in zip(refused, self._answers(template, again, [asks[p] for p in refused]), strict=True):
-            outcomes[place] = self._outcome(answer, schema)
+        outcomes = [self._outcome(answer, form) for answer, form in zip(answers, forms, strict=True)]
+        again = [place for place, outcome in enumerate(outcomes) if _fault_of(outcome)]
+        second_texts, second_asks = [], []
+        for place in again:
+            fields = {"fault": _fault_of(outcomes[place]), "answer": answers[place].text[:_SHOWN]}
+            second_texts.append(texts[place] + retry.render(fields))
+            second_asks.append(self._sampled(asks[place], 1))
+        for place, second in zip(again, self._answers(template, second_texts, second_asks), strict=True):
+            outcomes[place] = self._joined(forms[place], outcomes[place], answers[place], second)
         return outcomes
 
-    def _outcome(self, answer: str, schema: type[ModelType]) -> ModelType | InvalidAnswerError:
-        stored = json.loads(answer)
-        if "failed" in stored:
-            return InvalidAnswerError(f"{self.name} failed: {stored['failed']}")
-        try:
-            return parsed(stored["text"], schema)
-        except InputError as error:
-            cut = f" (it was cut off after {MAX_TOKENS} tokens)" if stored["truncated"] else ""
-            return InvalidAnswerError(f"{self.name} gave no valid answer: {error}{cut}")
+    def _sampled(self, ask: Ask, tries: int) -> Ask:
+        """A call that is asked again, after some tries: with a temperature, and a seed of 31 bits of its own."""
+        temperature = max(TEMPERATURE, self._temperature if ask.temperature is None else ask.temperature)
+        return replace(ask, temperature=temperature, seed=derive_seed("another try", ask.seed, tries) % 2**31)
 
-    def _answers(self, template: Prompt, texts: Sequence[str], asks: Sequence[Ask]) -> list[str]:
-        """The stored form of the answer to each text; raises as `ask` does, when all that were paid for are stored."""
-        questions = {}
-        keys = []
-        for text, ask in zip(texts, asks, strict=True):
-            key = self._key(template, text, ask)
-            keys.append(key)
-            questions[key] = Question(ask.images, text, MAX_TOKENS, self._temperature, ask.seed)
-        about = {"model": self.name, "prompt": template.name, "version": template.version}
+    def _outcome(self, answer: _Said, form: Form[Result]) -> Part[Result] | InvalidAnswerError:
+        if answer.failed:
+            return RefusedAnswerError(f"{self.name} failed: {answer.failed}", answer.failed)
+        try:
+            return form.read(answer.text)
+        except InputError as error:
+            cut = f" (it was cut off after {MAX_TOKENS} tokens)" if answer.truncated else ""
+            return RefusedAnswerError(f"{self.name} gave no valid answer: {error}{cut}", f"{error}{cut}")
+
+    def _joined(
+        self, form: Form[Result], first: Part[Result] | InvalidAnswerError, answer: _Said, said: _Said
+    ) -> Part[Result] | InvalidAnswerError:
+        """The outcome of two tries; `answer` is the text of the first, `said` of the second."""
+        second = self._outcome(said, form)
+        if isinstance(first, Part) and isinstance(second, Part):
+            return form.join(first, second)
+        if isinstance(first, Part) or isinstance(second, Part):
+            return first if isinstance(first, Part) else second
+        kept = [one.key[:KEY_DIGITS] for one in (answer, said) if one.kept]
+        told = f" (kept as {' and '.join(kept)}: see `merton curate answer`)" if kept else ""
+        return RefusedAnswerError(f"{second}{told}", _fault_of(second))
+
+    def _answers(self, template: Prompt, texts: Sequence[str], asks: Sequence[Ask]) -> list[_Said]:
+        """The answer to each text; raises as `ask` does, when all that were paid for are stored."""
+        keys = [self._key(template, text, ask) for text, ask in zip(texts, asks, strict=True)]
+        again = self._cache.forgotten(keys)
+        questions, paid = {}, []
         exhausted: BudgetExhaustedError | None = None
-        paid = []
-        for key in questions:
+        for key, text, ask in zip(keys, texts, asks, strict=True):
+            if key in questions:
+                continue
+            tries = again.get(key, 0)
+            asked = self._sampled(ask, 1 + tries) if tries else ask
+            temperature = self._temperature if asked.temperature is None else asked.temperature
+            questions[key] = Question(asked.images, text, MAX_TOKENS, temperature, asked.seed)
+            charged = f"{key}.{tries}" if tries else key
+            call = Call(key=charged, model=self.name, prompt=template.name, version=template.version, price=self._price)
             try:
-                self._budget.charge(Call(key=key, price=self._price, **about))
+                self._budget.charge(call)
             except BudgetExhaustedError as error:
                 exhausted = error
                 break
             paid.append(key)
-        known = {key: cached.response for key, cached in self._cache.find(paid).items()}
-        known |= self._call({key: questions[key] for key in paid if key not in known})
+        stored = {key: cached.response for key, cached in self._cache.find(paid).items()}
+        known = {key: _said(key, response) for key, response in stored.items()}
+        known |= self._call(template, {key: questions[key] for key in paid if key not in known})
         if exhausted:
             raise exhausted
         return [known[key] for key in keys]
@@ -170,6 +253,7 @@ class Asker:
     def _key(self, template: Prompt, text: str, ask: Ask) -> str:
         parts = {
             **self.about,
+            "temperature": self._temperature if ask.temperature is None else ask.temperature,
             "prompt_file": template.version,
             "text": text,
             "pixels": [pixels_sha256(image) for image in ask.images],
@@ -177,22 +261,27 @@ class Asker:
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _call(self, questions: Mapping[str, Question]) -> dict[str, str]:
+    def _call(self, template: Prompt, questions: Mapping[str, Question]) -> dict[str, _Said]:
         """Ask the model, and store each answer as it comes.
 
         A call begins only when there are fewer than `parallel` whose answers are not stored yet, so that no more are
-        lost by a kill.
+        lost by a kill. One that the server does not answer in time ends no other, and is not stored.
         """
-        answers: dict[str, str] = {}
+        answers: dict[str, _Said] = {}
         waiting: dict[Future[tuple[str, float]], str] = {}
 
         def keep(done: Future[tuple[str, float]]) -> None:
             key = waiting.pop(done)
-            if error := done.exception():
+            error = done.exception()
+            if isinstance(error, LateAnswerError):
+                told = f"{error}; a shorter answer, or a longer patience.deadline_s in its entry, may do"
+                answers[key] = _Said(key, failed=told, kept=False)
+                return
+            if error:
                 raise error
             response, latency_s = done.result()
             self._cache.add([(key, CachedResponse(response, latency_s))])
-            answers[key] = response
+            answers[key] = _said(key, response)
             self.made += 1
 
         with ThreadPoolExecutor(self._model.parallel) as threads:
@@ -200,7 +289,7 @@ class Asker:
                 for key, question in questions.items():
                     if len(waiting) == self._model.parallel:
                         keep(next(as_completed(waiting)))
-                    waiting[threads.submit(self._asked, question)] = key
+                    waiting[threads.submit(self._asked, template, question)] = key
                 while waiting:
                     keep(next(as_completed(waiting)))
             except BaseException:  # of a server, or Ctrl-C: those under way are paid for
@@ -210,7 +299,7 @@ class Asker:
                 raise
         return answers
 
-    def _asked(self, question: Question) -> tuple[str, float]:
+    def _asked(self, template: Prompt, question: Question) -> tuple[str, float]:
         """The stored form of an answer, and the time it took [s]; raises InfrastructureError for none."""
         self._limit.wait()
         started = time.monotonic()
@@ -229,8 +318,29 @@ class Asker:
             value = {"failed": f"its answer has {len(answer.text)} characters, more than {LONGEST}"}
         else:
             value = {"text": answer.text, "truncated": answer.truncated}
+        value["asked"] = {
+            "model": self.name,
+            "prompt": template.name,
+            "temperature": question.temperature,
+            "seed": question.seed,
+        }
         return json.dumps(value, separators=(",", ":")), time.monotonic() - started
 
 
-def _text_of(answer: str) -> str:
-    return str(json.loads(answer).get("text", ""))
+def _said(key: str, response: str) -> _Said:
+    """An answer as it is stored."""
+    value = json.loads(response)
+    return _Said(key, value.get("text", ""), bool(value.get("truncated")), value.get("failed", ""))
+
+
+def _fault_of(outcome: Part[Any] | InvalidAnswerError) -> str:
+    """What is wrong with an answer, for its model; "" for a whole one."""
+    if isinstance(outcome, RefusedAnswerError):
+        return outcome.fault
+    return "; ".join(outcome.faults) if isinstance(outcome, Part) else str(outcome)
+
+
+def _raised(outcome: Result | InvalidAnswerError) -> Result:
+    if isinstance(outcome, InvalidAnswerError):
+        raise outcome
+    return outcome

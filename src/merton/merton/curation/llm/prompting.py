@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from merton.errors import InputError, UnknownNameError
 
@@ -37,6 +39,15 @@ class Prompt:
         """The names of its places."""
         return frozenset(_PLACE.findall(self.text))
 
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The texts in its example of an answer, a JSON object on a line of its own: repeated, they say nothing."""
+        found: list[str] = []
+        for line in self.text.splitlines():
+            if line.startswith('{"'):
+                found += _texts(json.loads(line))
+        return tuple(found)
+
     def render(self, fields: Mapping[str, str]) -> str:
         """The prompt with data in its places; raises InputError unless there is a text for each place and no other."""
         if wrong := sorted(self.places ^ fields.keys()):
@@ -60,3 +71,12 @@ def quoted(name: str, text: str) -> str:
     """
     plain = "".join(letter for letter in text if letter in "\n\t" or letter.isprintable())
     return f'<data name="{name}">\n{_MARK.sub("‹", plain)}\n</data>'
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a JSON value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
