@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from merton.cli.curate_ablation import ablation_command
+from merton.cli.curate_answer import answer_command
 from merton.cli.curate_build import build_command
 from merton.cli.curate_cell import cell_command
 from merton.cli.curate_demo import demo_command
@@ -23,6 +24,7 @@ app.command("join", short_help="Join pools into one")(join_command)
 app.command("show", short_help="What is in a pool of questions, or in a curated benchmark")(show_command)
 app.command("induce", short_help="Find the capability dimensions of a pool")(induce_command)
 app.command("build", short_help="Make a small, balanced benchmark of a pool")(build_command)
+app.command("answer", short_help="What a model answered in a role; have it forgotten")(answer_command)
 app.command("evaluate", short_help="Run models on a benchmark and score them, in a sandbox")(evaluate_command)
 app.command("page", short_help="Write the page of a curated benchmark again, with the scores of models")(page_command)
 app.command("ranking", short_help="Whether benchmarks, and people, rank models alike")(ranking_command)

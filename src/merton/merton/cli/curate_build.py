@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.annotate import default_cache
-from merton.cli.console import from_here, print_out, progress
+from merton.cli.console import from_here, print_err, print_out, progress
 from merton.cli.curate_roles import (
     Assigner,
     MaxCalls,
@@ -54,6 +54,8 @@ def build_command(
         found = curate(
             read_pool(pool), out, Wanted(taxonomy, keep, shots, seed, chosen), cache or default_cache(), step=progress
         )
+    for sentence in (*found.made.get("induction", {}).get("left_out", ()), *found.made.get("invalid_votes", ())):
+        print_err(f"merton: {sentence}")
     for row in found.rows:
         print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
     print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")

@@ -45,6 +45,7 @@ def induce_command(
 
     Exit code 3: they took turns, still changed at the last of four trials, or the budget was spent.
     """
+    from merton.curation.agents import left_out
     from merton.curation.computed.roles import computed_roles
     from merton.curation.computed.texts import Remembered, full_texts
     from merton.curation.embedding import text_embedder
@@ -69,6 +70,8 @@ def induce_command(
     for dimension in found.taxonomy.dimensions:
         print_out(f"{dimension.name}: {dimension.definition}")
     print_out(f"{from_here(out / TAXONOMY)}, {from_here(out / MEMORY)}: {found.reason}")
+    for sentence in left_out(found.rounds):
+        print_err(f"merton: {sentence}")
     if found.ended != "stable":
         print_err(f"merton: the dimensions are not stable: {found.reason}")
         raise typer.Exit(NOT_STABLE)

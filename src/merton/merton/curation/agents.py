@@ -18,6 +18,10 @@ FEWEST, MOST = 4, 15
 """Dimensions that a Proposer is asked for, at least and at most. Ours: the paper gives no numbers and finds eight."""
 
 
+LEFT_OUT = "; left out: "
+"""In the origin of a taxonomy before what was not valid in the proposal."""
+
+
 class Finding(Model):
     """One fault of a set of dimensions, and what to do about it.
 
@@ -87,6 +91,24 @@ class Round(Model):
 
 
 Memory = Sequence[Round]
+
+
+def left_out(memory: Memory) -> list[str]:
+    """A sentence for each round of a memory in which a part of an answer was not valid."""
+    found = []
+    for entry in memory:
+        where = f"round {entry.outer}.{entry.inner}"
+        _, _, proposal = entry.taxonomy.origin.partition(LEFT_OUT)
+        if proposal and entry.balance is None:
+            found.append(f"{where}: of the proposal was left out: {proposal}")
+        if entry.critique and entry.critique.dropped:
+            found.append(f"{where}: of the review was left out: {'; '.join(entry.critique.dropped)}")
+        if entry.balance and entry.balance.invalid:
+            found.append(
+                f"{where}: {entry.balance.invalid} votes were not valid, and {entry.balance.unvoted} of "
+                f"{sum(entry.balance.assigned.values())} questions have no valid vote"
+            )
+    return found
 
 
 class Proposer(Protocol):

@@ -9,6 +9,8 @@ The paper gives the majority (equation 3) and is silent on ties, on invalid vote
    voters vote again among the candidates only, and the most votes of this second round win.
 5. If those are tied too, or nothing valid was said, the earlier candidate in the taxonomy wins ("Other" stands last);
    `by_order` marks it.
+6. A question without one valid vote is contested and counted under "Other"; `unvoted` marks it, since no voter said so.
+   If no vote at all is valid, there is no assignment.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from merton.curation.agents import Balance, Voter
 from merton.curation.pool import Pool
 from merton.curation.question import Question
 from merton.curation.taxonomy import OTHER, Taxonomy
-from merton.errors import InputError
+from merton.errors import InputError, InvalidAnswerError
 from merton.files import write_file
 from merton.iqa.steps import Step
 from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
@@ -71,6 +73,17 @@ class Assignment:
     contested: NDArray[np.bool_]
     by_order: NDArray[np.bool_]
 
+    @property
+    def invalid(self) -> dict[str, int]:
+        """Votes of the first round that were missing or named no dimension, by voter; those without any are left out."""
+        counts = {name: sum(row[place] is None for row in self.votes) for place, name in enumerate(self.voters)}
+        return {name: count for name, count in counts.items() if count}
+
+    @property
+    def unvoted(self) -> int:
+        """Questions without one valid vote in the first round."""
+        return sum(not any(row) for row in self.votes)
+
     def balance(self, kept: Iterable[str] = ()) -> Balance:
         """The balance statistics (equation 7).
 
@@ -84,6 +97,8 @@ class Assignment:
             kept={name: sampled[name] for name in self.taxonomy.names},
             contested=int(self.contested.sum()),
             entropy=entropy(list(counts.values())),
+            invalid=sum(self.invalid.values()),
+            unvoted=self.unvoted,
         )
 
 
@@ -105,12 +120,16 @@ def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step |
 
     Raises:
         InputError: no voter, two with one name, or one that answers too few or too many questions.
+        InvalidAnswerError: no voter gave one valid vote.
     """
     names = tuple(voter.name for voter in voters)
     if not names or len(set(names)) < len(names):
         raise InputError(f"assignment needs voters with different names, got: {', '.join(names) or 'none'}")
     questions = pool.questions
     first = _asked(questions, taxonomy, voters, step, "voting")
+    if len(questions) and (first > len(taxonomy.names)).all():
+        reason = next((f"; the last reason: {one}" for one in reversed(list(map(_reason, voters))) if one), "")
+        raise InvalidAnswerError(f"no voter gave a valid vote for any of {len(questions)} questions{reason}")
     winner, tied = _first_round(first, len(taxonomy.names))
     second = np.full(first.shape, _NOT_ASKED)
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -214,6 +233,26 @@ def _told(
         ~quorum,
         by_order,
     )
+
+
+def told_invalid(assignment: Assignment, voters: Sequence[Voter]) -> list[str]:
+    """A sentence for each voter whose votes are not all valid, with the last reason; one for questions without any."""
+    reasons = {voter.name: _reason(voter) for voter in voters}
+    count = len(assignment.ids)
+    told = [
+        f"{name} gave no valid vote for {missing} of {count} questions{': ' * bool(reasons.get(name))}"
+        f"{reasons.get(name, '')}"
+        for name, missing in assignment.invalid.items()
+    ]
+    if assignment.unvoted:
+        told.append(f'{assignment.unvoted} of {count} questions have no valid vote; they are counted under "Other"')
+    return told
+
+
+def _reason(voter: Voter) -> str:
+    """Why the last vote of a voter was not valid; "" if it does not say."""
+    faults: Sequence[str] = getattr(voter, "faults", ())
+    return faults[-1] if faults else ""
 
 
 def write_assignment(assignment: Assignment, path: Path) -> None:

@@ -127,11 +127,13 @@ def _dimensions(curated: Curated) -> str:
 def _balance(curated: Curated) -> str:
     share = float(curated.assignment.share.mean()) if curated.total else 0.0
     voters = curated.assignment.voters
+    invalid, unvoted = curated.balance.invalid, curated.balance.unvoted
+    lost = f" {invalid} votes were not valid, and {unvoted} questions have no valid vote." if invalid else ""
     return (
         f"The entropy of the dimensions is {curated.balance.entropy:.3f} in the pool and {curated.entropy_kept:.3f} in "
         f"what is kept; 1 is even. {len(voters)} voters ({', '.join(map(plain, voters))}) gave the chosen dimension "
         f"{100 * share:.0f} % of their votes on average; {curated.balance.contested} of {curated.total} questions had "
-        "no majority in the first round.\n"
+        f"no majority in the first round.{lost}\n"
     )
 
 

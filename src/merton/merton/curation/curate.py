@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from merton import __version__
-from merton.curation.agents import Balance
-from merton.curation.assignment import Assignment, assign, write_assignment
+from merton.curation.agents import Balance, left_out
+from merton.curation.assignment import Assignment, assign, told_invalid, write_assignment
 from merton.curation.benchmark import write_benchmark
 from merton.curation.card import write_card
 from merton.curation.computed.learners import Shot, shot_voters
@@ -130,6 +130,8 @@ def curate(
                 kept = _sampled(assignment, vectors, rows, wanted)
             told = _told(about, who, vectors, len(rows), assignment, induction)
             told["shots"] = [shot.question.id for shot in shots]
+            if invalid := told_invalid(assignment, voters):
+                told["invalid_votes"] = invalid
         write_taxonomy(taxonomy, out / TAXONOMY)
         write_assignment(assignment, out / ASSIGNMENTS)
         balance = assignment.balance(one.dimension for one in kept)
@@ -211,6 +213,8 @@ def _told(
         told["calls"] = {"calls": who.budget.calls, "cost": who.budget.cost}
     if induction:
         told["induction"] = {"ended": induction.ended, "reason": induction.reason, "rounds": len(induction.rounds)}
+        if lost := left_out(induction.rounds):
+            told["induction"]["left_out"] = lost
     return told
 
 

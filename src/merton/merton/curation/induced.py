@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from merton.curation.agents import Balance
+from merton.curation.agents import Balance, left_out
 from merton.curation.assignment import assign
 from merton.curation.induction import Embed, Induction, Iterations, induce
 from merton.curation.pool import Pool
@@ -63,7 +63,8 @@ def induce_into(
 
     found = induce(pool, roles.proposer, roles.reviewer, try_out, iterations, out / MEMORY, embed)
     write_taxonomy(found.taxonomy, out / TAXONOMY)
-    _write(out, told | {"ended": found.ended, "reason": found.reason})
+    ended = {"ended": found.ended, "reason": found.reason, "left_out": left_out(found.rounds)}
+    _write(out, told | ended)
     return found
 
 

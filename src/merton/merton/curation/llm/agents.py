@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from merton.curation.agents import Balance, Critique, Memory
+from merton.curation.agents import LEFT_OUT, Balance, Critique, Memory
 from merton.curation.llm.asker import Ask, Asker
 from merton.curation.llm.forms import Ballot, Proposal, Review
 from merton.curation.llm.prompting import read_prompt
@@ -58,7 +58,7 @@ class LlmProposer:
         }
         form = Proposal(read_prompt("propose").examples)
         found = self._asker.ask_part("propose", Ask(fields, seed=self._seed), form)
-        dropped = f"; left out: {'; '.join(found.faults)}" if found.faults else ""
+        dropped = f"{LEFT_OUT}{'; '.join(found.faults)}" if found.faults else ""
         return Taxonomy(name="induced", origin=f"proposed by {self.name}{dropped}", dimensions=found.value)
 
 
