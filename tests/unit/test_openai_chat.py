@@ -13,6 +13,7 @@ import pytest
 from merton.cognition.models.base import ModelEntry, Question, example_question
 from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
+from merton.models.catalogue import ImagePreparation, examine
 from merton.models.remote import Patience
 from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, replying, silent
 
@@ -213,6 +214,67 @@ def test_a_question_without_images_and_with_its_own_sampling() -> None:
     sampling = sorted((one.body["temperature"], one.body["seed"]) for one in wire.requests)
     assert sampling == [(0, 7), (0, 7), (0.7, 3)]
     assert wire.requests[0].body["messages"][0]["content"] == [{"type": "text", "text": "Look. Which?"}]
+
+
+SERVED = replying(200, {"object": "list", "data": [{"id": "eyes-7b"}]})
+# what llama.cpp's server says without a projector: status 500
+NO_PICTURES = replying(500, {"error": {"code": 500, "message": "image input is not supported", "type": "server_error"}})
+
+
+def reading_text_alone(connection: Any, wire: Wire) -> None:
+    """A model of text alone: it refuses every request with a picture."""
+    body = wire.requests[-1].body
+    content = body["messages"][0]["content"] if body else []
+    pictures = any(part["type"] == "image_url" for part in content)
+    (SERVED if body is None else NO_PICTURES if pictures else saying("Yes."))(connection, wire)
+
+
+reading_text_alone.__qualname__ = "replying_to"  # keeps the connection
+
+
+def test_a_model_of_text_alone_passes_the_check_and_is_named_so() -> None:
+    with http_server(reading_text_alone) as wire:
+        findings = list(chat(wire).check())
+    assert [(one.subject, one.ok) for one in findings] == [("server", True), ("example", True), ("pictures", True)]
+    assert "text alone: 'Yes.'" in findings[1].detail
+    assert "image input is not supported" in findings[2].detail
+    assert "cannot be asked about pictures" in findings[2].remedy
+
+
+def test_a_catalogued_vlm_that_is_served_without_its_eyes_does_not_pass() -> None:
+    entry = ModelEntry(
+        name="eyes",
+        description="",
+        adapter="openai_chat",
+        checkpoint="lab/eyes-7b",
+        unpinned="ours",
+        image=ImagePreparation(size_px=(448, 448), resize="bicubic", by="server"),
+    )
+    with http_server(reading_text_alone) as wire:
+        settings = {"url": wire.http + "/v1", "model": "eyes-7b", "patience": {"deadline_s": LIMIT_S, "pause_s": 0.01}}
+        findings = examine(entry.model_copy(update={"settings": settings}))
+    assert [(one.subject, one.ok) for one in findings][1:] == [("server", True), ("example", True), ("pictures", False)]
+    assert "--mmproj" in findings[-1].remedy
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (
+            replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}}),
+            "RuntimeError: weights",
+        ),
+        (replying(503, "loading"), "HTTP 503"),
+        (silent, "within the deadline"),
+    ],
+    ids=["the model fails", "the server fails at text too", "late"],
+)
+def test_a_model_that_fails_at_the_example_is_no_missing_server(step: Any, words: str) -> None:
+    with http_server(SERVED, step) as wire:
+        findings = list(chat(wire, patience=Patience(deadline_s=0.5, pause_s=0.01)).check())
+    assert [(one.subject, one.ok) for one in findings] == [("server", True), ("example", False)]
+    assert words in findings[1].detail
+    assert "serving.md" not in findings[1].remedy
 
 
 def test_the_check_names_missing_parts() -> None:

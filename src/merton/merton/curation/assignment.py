@@ -75,7 +75,7 @@ class Assignment:
 
     @property
     def invalid(self) -> dict[str, int]:
-        """Votes of the first round that were missing or named no dimension, by voter; those without any are left out."""
+        """Votes of the first round that were missing or named no dimension, by voter; without voters that have none."""
         counts = {name: sum(row[place] is None for row in self.votes) for place, name in enumerate(self.voters)}
         return {name: count for name, count in counts.items() if count}
 

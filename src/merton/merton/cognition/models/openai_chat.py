@@ -19,8 +19,9 @@ from pydantic import Field
 
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import Model, validated
-from merton.errors import InfrastructureError, InputError, InvalidAnswerError
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.base import Finding
+from merton.models.catalogue import ImagePreparation
 from merton.models.remote import HttpServer, Patience, Reply, check_server, code_of
 from merton.world.observation import Image
 
@@ -55,6 +56,8 @@ class OpenAIChat(VisionLanguageModel):
         name: name in the catalogue.
         chosen: address of the server, and fields of the request.
         prompt: text with {question} in it.
+        must_see: whether the check requires an answer about a picture; else a model of text alone passes it, since
+            that is enough for the roles of a curation.
 
     Raises:
         MissingDependencyError: the extra `remote` is not installed.
@@ -64,18 +67,21 @@ class OpenAIChat(VisionLanguageModel):
     adapter_version = "2"
     is_chat = True
 
-    def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}") -> None:
-        self.name, self._chosen, self._prompt = name, chosen, prompt
+    def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}", must_see: bool = False) -> None:
+        self.name, self._chosen, self._prompt, self._must_see = name, chosen, prompt, must_see
         self.parallel = chosen.parallel
         self._server = HttpServer(chosen.url, chosen.patience)
 
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> OpenAIChat:
-        """The model of a catalogue entry; raises InputError for unknown settings."""
+        """The model of a catalogue entry; raises InputError for unknown settings.
+
+        An entry that says how its pictures are prepared is that of a model which must see.
+        """
         chosen = validated(ChatSettings, dict(entry.settings), f"the settings of {entry.name}")
         if not chosen.model:
             chosen = chosen.model_copy(update={"model": entry.checkpoint})
-        return cls(entry.name, chosen, entry.prompt)
+        return cls(entry.name, chosen, entry.prompt, must_see=entry.image != ImagePreparation())
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
         """The model's answer, with the latency of the whole call; an empty text is an answer, and null is none.
@@ -132,7 +138,7 @@ class OpenAIChat(VisionLanguageModel):
         return [replace(one, latency_s=each_s) if isinstance(one, Answer) else one for one in outcomes]
 
     def check(self) -> Iterator[Finding]:
-        """The key, the server, its list of models, and the answer to the example."""
+        """The key, the server, its list of models, and the answer to the example, or to one without its picture."""
         return check_server(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
@@ -141,7 +147,30 @@ class OpenAIChat(VisionLanguageModel):
         known = self._chosen.model in served
         remedy = "" if known else f"set `model` to one of: {', '.join(served)}"
         yield Finding("server", known, f"{self._server.url} serves {', '.join(served)}", remedy)
-        yield from super().check()
+        try:
+            yield from super().check()
+        except LateAnswerError as error:
+            yield Finding("example", False, str(error), "set a longer patience.deadline_s in its entry")
+        except InfrastructureError as error:  # the server is there: it has named its models
+            yield from self._without_a_picture(str(error))
+
+    def _without_a_picture(self, refusal: str) -> Iterator[Finding]:
+        """The findings of a model whose server refuses the example, which has a picture, for some reason."""
+        started = time.perf_counter()
+        try:
+            answer = self._ask(replace(self.make_example(), images=()))
+        except (InfrastructureError, InvalidAnswerError):
+            remedy = "the server's own log may say more"
+            yield Finding("example", False, f"no answer, with a picture or without one: {refusal}", remedy)
+            return
+        milliseconds = 1000 * (time.perf_counter() - started)
+        yield Finding("example", True, f"text alone: {self.summary(answer)} in {milliseconds:.0f} ms")
+        remedy = (
+            "start the server with the model's part for pictures (of llama.cpp: --mmproj)"
+            if self._must_see
+            else "so it can take roles of `merton curate` and judge answers, and cannot be asked about pictures"
+        )
+        yield Finding("pictures", not self._must_see, f"it does not answer about pictures: {refusal}", remedy)
 
     async def _served(self, headers: dict[str, str]) -> list[str]:
         reply = (await self._server.request("GET", "/models", headers=headers)).json()
