@@ -15,7 +15,7 @@ from merton.annotate.cache import Cache
 from merton.cli.main import app
 from merton.cognition.models.base import MODELS
 from merton.curation.budget import Budget
-from merton.curation.llm.asker import Asker
+from merton.curation.llm.asker import TEMPERATURE, Asker
 from merton.curation.pool import Pool, write_pool
 from merton.errors import InputError
 from merton.harness.answerers import answerers
@@ -93,6 +93,29 @@ def test_an_answer_without_a_program_is_a_round_and_a_spent_budget_an_end(tmp_pa
     assert found.pipeline is None
     assert [one.role for one in found.rounds] == ["infer", "score"]
     assert "--max-calls" in found.ended or "calls" in found.ended
+
+
+def test_rounds_after_the_first_are_sampled_and_a_repeated_program_is_named(tmp_path: Path) -> None:
+    """A greedy model that was asked three times wrote `pass` three times."""
+    passes = answer("def predict(case, ask):\n    pass\n")
+    with scripted_llm(passes, passes, passes, INFER, SCORE) as wire, Cache(tmp_path / "cache.sqlite") as cache:
+        (model,) = answerers(["oracle-0.5"], FEW)
+        found = written(Asker(llm_entry(wire), cache, Budget()), FEW.questions, model, Unguarded(), tmp_path / "out")
+        asked = [(request.body["temperature"], request.body["seed"]) for request in wire.requests]
+        shown = prompts(wire)
+    assert found.pipeline is not None
+    assert [temperature for temperature, _ in asked] == [0.0, TEMPERATURE, TEMPERATURE, TEMPERATURE, 0.0]
+    assert len(set(asked[:4])) == 4, "each with a seed of its own"
+    assert "this is the program of round 1 again, letter for letter" in shown[2]
+    assert found.rounds[2].faults[1:] == found.rounds[0].faults, "and the fault that it has is told again"
+    assert found.pipeline.made["writer"]["temperature_of_further_rounds"] == TEMPERATURE
+
+
+def test_a_program_that_is_the_example_of_the_prompt_is_no_program(tmp_path: Path) -> None:
+    example = answer("def predict(case, ask):\n    ...")
+    found, asked = write(tmp_path, example, INFER, SCORE)
+    assert [len(one.faults) for one in found.rounds] == [0, 0], "it was asked for again in the same round"
+    assert "program repeats the example of the prompt" in asked[1]
 
 
 def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
