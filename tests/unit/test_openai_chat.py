@@ -15,6 +15,7 @@ from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
 from merton.models.catalogue import ImagePreparation, examine
 from merton.models.remote import Patience
+from patience import stretched
 from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, replying, silent
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -270,8 +271,9 @@ def test_a_catalogued_vlm_that_is_served_without_its_eyes_does_not_pass() -> Non
     ids=["the model fails", "the server fails at text too", "late"],
 )
 def test_a_model_that_fails_at_the_example_is_no_missing_server(step: Any, words: str) -> None:
+    deadline_s = stretched(1.0) if step is silent else LIMIT_S
     with http_server(SERVED, step) as wire:
-        findings = list(chat(wire, patience=Patience(deadline_s=0.5, pause_s=0.01)).check())
+        findings = list(chat(wire, patience=Patience(deadline_s=deadline_s, pause_s=0.01)).check())
     assert [(one.subject, one.ok) for one in findings] == [("server", True), ("example", False)]
     assert words in findings[1].detail
     assert "serving.md" not in findings[1].remedy

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_llm import llm_entry, prompts, replying_to, said, scripted_llm
+from scripted_llm import llm_entry, prompts, replying_to, scripted_llm
 from test_llm_agents import KINDS, data, pool_of, proposal, set_of, voting
 from typer.testing import CliRunner
 
@@ -19,13 +19,15 @@ from merton.curation.agents import FEWEST, MOST, Balance, Critique, Finding, Rou
 from merton.curation.assignment import assign, told_invalid
 from merton.curation.budget import Budget
 from merton.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
-from merton.curation.llm.asker import TEMPERATURE, Asker
+from merton.curation.llm.asker import MOST_LATE, TEMPERATURE, Asker
 from merton.curation.llm.forms import Ballot, Proposal, Review
 from merton.curation.llm.prompting import FOLDER, read_prompt
 from merton.curation.question import Question
 from merton.curation.taxonomy import Taxonomy
-from merton.errors import InfrastructureError, InputError, InvalidAnswerError
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.harness.answers import JUDGED, Answered, score_answers
+from merton.models.remote import RestingError
+from patience import stretched
 from wire import LIMIT_S, Wire, half_closed, replying, silent
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -209,25 +211,35 @@ def test_valid_votes_are_found_in_what_models_make_of_the_form(answer: str, foun
     assert part.faults
 
 
-def late(marks: str) -> Any:
-    """A stand-in whose answer about one question never comes; the others are voted on."""
+def late_at(asker: Asker, *marks: str) -> list[str]:
+    """An asker whose answers to prompts with one of some texts come too late; gives the list of all its prompts."""
+    respond, seen = asker._model.respond, list[str]()
 
-    def step(connection: Any, wire: Wire) -> None:
-        text = wire.requests[-1].body["messages"][0]["content"][-1]["text"]
-        (silent if marks in text else replying_to(voting))(connection, wire)
+    def responding(questions: Sequence[Any]) -> Any:
+        seen.append(questions[0].text)
+        if any(mark in questions[0].text for mark in marks):
+            return [LateAnswerError("no answer within the deadline of 60 s")]
+        return respond(questions)
 
-    return step
+    asker._model.respond = responding  # type: ignore[method-assign]
+    return seen
 
 
 def test_an_answer_after_the_deadline_ends_no_other_and_is_not_kept(cache: Cache) -> None:
     pool = pool_of()  # three calls
     slow = json.dumps(pool.questions[0].text)
-    with scripted_llm(late(slow)) as wire:
-        voter = LlmVoter(asker_of(wire, cache, deadline_s=1.0))
+
+    def step(connection: Any, wire: Wire) -> None:
+        text = wire.requests[-1].body["messages"][0]["content"][-1]["text"]
+        (silent if slow in text else replying_to(voting))(connection, wire)
+
+    deadline_s = stretched(1.0)
+    with scripted_llm(step) as wire:
+        voter = LlmVoter(asker_of(wire, cache, deadline_s))
         found = voter.vote(pool.questions, SET)
         assert len(wire.requests) == 4, "three calls, and one of them again"
     assert found == [None] * 20 + [question.dimension for question in pool.questions[20:]]
-    assert "within the deadline of 1 s" in voter.faults[0]
+    assert f"within the deadline of {deadline_s:g} s" in voter.faults[0]
     assert "patience.deadline_s" in voter.faults[0]
     with scripted_llm(replying_to(voting)) as wire:
         again = LlmVoter(asker_of(wire, cache)).vote(pool.questions, SET)
@@ -235,12 +247,38 @@ def test_an_answer_after_the_deadline_ends_no_other_and_is_not_kept(cache: Cache
 
 
 def test_a_late_answer_comes_at_the_second_try(cache: Cache) -> None:
-    def late_once(connection: Any, wire: Wire) -> None:
-        (silent if len(wire.requests) == 1 else said(findings(FINDING)))(connection, wire)
+    with scripted_llm(findings(FINDING)) as wire:
+        asker = asker_of(wire, cache)
+        respond = asker._model.respond
+        outcomes = iter([lambda _: [LateAnswerError("late")], respond])
+        asker._model.respond = lambda questions: next(outcomes)(questions)  # type: ignore[method-assign]
+        assert len(LlmReviewer(asker).review(SET, pool_of(), (), None).findings) == 1
 
-    with scripted_llm(late_once) as wire:
-        critique = LlmReviewer(asker_of(wire, cache, deadline_s=1.0)).review(SET, pool_of(), (), None)
-    assert len(critique.findings) == 1
+
+def test_long_answers_in_a_row_end_nothing_and_a_server_that_hangs_does(cache: Cache) -> None:
+    pool = pool_of()
+    marks = [json.dumps(pool.questions[place].text) for place in (0, 20)]
+    with scripted_llm(replying_to(voting)) as wire:
+        asker = asker_of(wire, cache)
+        late_at(asker, *marks)  # four late answers of five
+        found = LlmVoter(asker).vote(pool.questions, SET)
+    assert found == [None] * 40 + [question.dimension for question in pool.questions[40:]]
+    with scripted_llm(replying_to(voting)) as wire:
+        asker = asker_of(wire, cache)
+        seen = late_at(asker, "")
+        voters = [LlmVoter(asker, seed) for seed in range(1, 9)]
+        with pytest.raises(InfrastructureError, match=r"scripted was late 6 times in a row: .*deadline"):
+            assign(pool_of(3), SET, voters)
+        assert len(seen) == MOST_LATE
+
+
+def test_a_server_that_is_left_alone_after_late_answers_is_asked_again_in_time(cache: Cache) -> None:
+    with scripted_llm(replying_to(voting)) as wire:
+        asker = asker_of(wire, cache)
+        respond = asker._model.respond
+        outcomes = iter([lambda _: [RestingError("left alone", 0.01)]] * 2 + [respond] * 3)
+        asker._model.respond = lambda questions: next(outcomes)(questions)  # type: ignore[method-assign]
+        assert None not in LlmVoter(asker).vote(pool_of().questions, SET)
 
 
 def test_a_dead_server_still_ends_the_work(cache: Cache) -> None:
@@ -250,17 +288,15 @@ def test_a_dead_server_still_ends_the_work(cache: Cache) -> None:
 
 
 def test_an_answer_that_a_judge_gives_too_late_has_no_mark_and_ends_no_other(cache: Cache) -> None:
-    def step(connection: Any, wire: Wire) -> None:
-        slow = "endless" in wire.requests[-1].body["messages"][0]["content"][-1]["text"]
-        (silent if slow else said('{"mark": 5}'))(connection, wire)
-
     question = Question(id="q", source="s", text="What is it?", answer_kind="free_text")
     asked = [
         Answered("a", "OpenEQA", answer, "d", "", JUDGED, answer, ("a cup",), question, "line 1")
         for answer in ("one", "endless", "two")
     ]
-    with scripted_llm(step) as wire:
-        scored = score_answers(asked, asker_of(wire, cache, deadline_s=1.0))
+    with scripted_llm('{"mark": 5}') as wire:
+        judge = asker_of(wire, cache)
+        late_at(judge, "endless")
+        scored = score_answers(asked, judge)
     assert [one.score for one in scored.scores] == [1.0, 1.0]
     ((unscored, reason),) = scored.unscored
     assert (unscored.item, "within the deadline" in reason) == ("endless", True)

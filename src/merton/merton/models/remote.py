@@ -84,6 +84,14 @@ class TransientError(Exception):
         self.wait_s, self.is_loading = wait_s, is_loading
 
 
+class RestingError(InfrastructureError):
+    """The server has failed too often in a row and is left alone; after `left_s` a call is attempted again."""
+
+    def __init__(self, text: str, left_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.left_s = left_s
+
+
 class Remote:
     """Calls to one server, whose `url` is used in error texts."""
 
@@ -103,8 +111,8 @@ class Remote:
         Raises:
             LoadingError: the server still loads its model at the deadline.
             LateAnswerError: no result within the deadline.
-            InfrastructureError: none within the attempts, or the server has failed too often; the text lists the
-                attempts.
+            RestingError: the server has failed too often.
+            InfrastructureError: no result within the attempts; the text lists them.
         """
         self._refuse_while_resting()
         tried: list[str] = []
@@ -154,9 +162,10 @@ class Remote:
             if left_s <= 0:  # this call is attempted; until it ends, others still fail at once
                 self._resting_until = time.monotonic() + self.patience.rest_s
                 return
-        raise InfrastructureError(
+        raise RestingError(
             f"{self.url} is left alone for another {left_s:.1f} s after {self._failures} failed calls in a row; "
-            f"the last: {self._last}"
+            f"the last: {self._last}",
+            left_s,
         )
 
     def _failed(self, tried: list[str]) -> InfrastructureError:

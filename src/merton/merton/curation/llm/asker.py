@@ -35,6 +35,7 @@ from merton.errors import (
     describe_error,
 )
 from merton.models.rate_limit import RateLimit
+from merton.models.remote import RestingError
 from merton.seeding import derive_seed
 from merton.world.observation import Image
 
@@ -49,6 +50,8 @@ RETRY = "retry"
 TEMPERATURE = 0.7
 """Of every try after the first, and of voters that share a model: a greedy one says the same again [ours; the paper
 gives no temperature]."""
+MOST_LATE = 6
+"""Late answers in a row after which the server counts as failed: three calls, each asked twice [ours]."""
 KEY_DIGITS = 12
 """Of the key of an answer in messages."""
 
@@ -124,6 +127,7 @@ class Asker:
         self._cache, self._budget, self._temperature = cache, budget, temperature
         self._identity = identity(self.entry, self._model) | {"kind": "chat", "max_tokens": MAX_TOKENS}
         self._limit = RateLimit(self.entry.requests_per_minute)
+        self._late = 0
         self.made = 0
         """Calls made by this object; those in the cache do not count."""
 
@@ -160,7 +164,8 @@ class Asker:
             InvalidAnswerError: both answers are refused or late, or the model failed: the outcome "invalid" of this
                 call.
             BudgetExhaustedError: the call would be beyond the budget; answers so far are in the cache.
-            InfrastructureError: the server failed for longer than the model's patience; never an outcome.
+            InfrastructureError: the server failed for longer than the model's patience, or was late `MOST_LATE` times
+                in a row; never an outcome.
         """
         asks = [Ask(fields, tuple(images), seed, temperature)]
         return _raised(self.ask_all(prompt, asks, schema)[0])
@@ -274,6 +279,9 @@ class Asker:
             key = waiting.pop(done)
             error = done.exception()
             if isinstance(error, LateAnswerError):
+                self._late += 1
+                if self._late == MOST_LATE:
+                    raise InfrastructureError(f"{self.name} was late {MOST_LATE} times in a row: {error}") from None
                 told = f"{error}; a shorter answer, or a longer patience.deadline_s in its entry, may do"
                 answers[key] = _Said(key, failed=told, kept=False)
                 return
@@ -283,6 +291,7 @@ class Asker:
             self._cache.add([(key, CachedResponse(response, latency_s))])
             answers[key] = _said(key, response)
             self.made += 1
+            self._late = 0
 
         with ThreadPoolExecutor(self._model.parallel) as threads:
             try:
@@ -304,12 +313,16 @@ class Asker:
         self._limit.wait()
         started = time.monotonic()
         answer: Answer | Exception
-        try:
-            answer = self._model.respond([question])[0]
-        except MertonError as error:
-            answer = error
-        except Exception as error:  # the adapter of a lab may raise anything
-            answer = InfrastructureError(f"{self.name}: its adapter failed: {describe_error(error)}")
+        while True:
+            try:
+                answer = self._model.respond([question])[0]
+            except MertonError as error:
+                answer = error
+            except Exception as error:  # the adapter of a lab may raise anything
+                answer = InfrastructureError(f"{self.name}: its adapter failed: {describe_error(error)}")
+            if not isinstance(answer, RestingError):
+                break
+            time.sleep(answer.left_s)  # calls before this one were late: a failure of another kind ends the work
         if isinstance(answer, InvalidAnswerError):
             value: dict[str, Any] = {"failed": str(answer)}
         elif isinstance(answer, Exception):
