@@ -20,7 +20,7 @@ class Call(Model):
     """One call, a line of calls.jsonl.
 
     Attributes:
-        key: under which its answer is in the cache.
+        key: under which its answer is in the cache; with ".1" behind it after that was forgotten once, and so on.
         model: its name in the catalogue.
         prompt: name of the prompt's file.
         version: of it, 16 hexadecimal digits of its SHA-256.
