@@ -114,9 +114,12 @@ class LlmVoter:
             forms = [Ballot(one, taxonomy) for one in ids]
             answers = self._asker.ask_parts("assign", [self._ask(batch, taxonomy) for batch in some], forms)
             for names, answer in zip(ids, answers, strict=True):
-                refused = isinstance(answer, InvalidAnswerError)
-                self.faults += [str(answer)] if refused else answer.faults[:1]
-                votes += [None if refused else answer.value.get(name) for name in names]
+                if isinstance(answer, InvalidAnswerError):
+                    self.faults.append(str(answer))
+                    votes += [None] * len(names)
+                else:
+                    self.faults += answer.faults[:1]
+                    votes += [answer.value.get(name) for name in names]
         return votes
 
     def _ask(self, batch: Sequence[Question], taxonomy: Taxonomy) -> Ask:
