@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from computed_roles import embed
+from scripted_llm import llm_entry, scripted_llm
 
+from merton.cognition.models.base import MODELS
 from merton.curation import curate as whole
 from merton.curation.curate import Wanted, curate
 from merton.curation.curated import TAXONOMY
@@ -99,6 +101,20 @@ def test_with_a_taxonomy_nothing_is_induced(pool: Pool, tmp_path: Path) -> None:
     assert found.taxonomy.name == whole.read_taxonomy(str(tmp_path / "out" / TAXONOMY)).name
     assert sum(found.balance.kept.values()) == len(found.pool.questions)
     assert {one.meta["assigned"] for one in found.pool.questions} <= set(found.taxonomy.names)
+
+
+def test_votes_that_a_model_never_gives_are_said_with_the_benchmark(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
+    with scripted_llm('{"votes": [{"id": "q1", "dimension": "SpatGeo"}]}') as wire:
+        len(MODELS)  # reads the catalogue
+        monkeypatch.setitem(MODELS._entries, "sloppy", llm_entry(wire, "sloppy"))
+        found = curate(pool, tmp_path / "out", Wanted("a2eval", keep=6, chosen=Chosen(assigners=("sloppy",), voters=1)))
+    first, last = found.made["invalid_votes"]
+    assert first.startswith("sloppy seed 0 gave no valid vote for 68 of 72 questions: two tries gave 1 of 12 votes")
+    assert last == '68 of 72 questions have no valid vote; they are counted under "Other"'
+    assert (found.balance.invalid, found.balance.unvoted) == (68, 68)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,8 @@ from merton.cli.main import app
 from merton.config import load
 from merton.curation.benchmark import write_benchmark
 from merton.curation.card import write_card
-from merton.curation.curated import CURATION, MEMORY, REDUNDANCY, read_curated
+from merton.curation.curated import BALANCE, CURATION, MEMORY, REDUNDANCY, read_curated
+from merton.curation.induction import read_memory
 from merton.curation.page import write_page
 from merton.curation.pool import About, Pool, read_pool
 from merton.curation.sampling import Kept
@@ -126,6 +128,27 @@ def test_the_page_has_every_section_and_asks_for_nothing(made: tuple[Path, Pool]
     assert "90 25 to 75" in page.text
     write_page(out, everything, tmp_path / "scores")
     assert (out / "index.html").read_text() == text
+
+
+def test_card_and_page_say_what_was_not_valid(tmp_path: Path) -> None:
+    miniature.make(tmp_path / "pool", tmp_path / "out")
+    out = tmp_path / "out"
+    rounds = read_memory(out / MEMORY)
+    assert rounds[0].critique
+    assert rounds[1].balance
+    critique = rounds[0].critique.model_copy(update={"dropped": ("finding 2: kind: must be <known>",)})
+    balance = rounds[1].balance.model_copy(update={"invalid": 11, "unvoted": 2})
+    lines = (rounds[0].model_copy(update={"critique": critique}), rounds[1].model_copy(update={"balance": balance}))
+    (out / MEMORY).write_text("".join(f"{one.model_dump_json()}\n" for one in lines))
+    (out / BALANCE).write_text(read_curated(out).balance.model_copy(update={"invalid": 11}).model_dump_json())
+    told = json.loads((out / CURATION).read_text())
+    told["invalid_votes"] = ["smol seed 0 gave no valid vote for 11 of 24 questions"]
+    (out / CURATION).write_text(json.dumps(told))
+    page = Page(write_page(out).read_text())
+    assert "Left out of the review: finding 2: kind: must be <known>" in page.text
+    assert "11 votes not valid, 2 questions without a valid vote." in page.text
+    assert "smol seed 0 gave no valid vote for 11 of 24 questions." in page.text
+    assert "11 votes were not valid, and 0 questions have no valid vote." in write_card(out).read_text()
 
 
 def test_a_page_without_induction_redundancy_and_scores_leaves_these_out(tmp_path: Path) -> None:

@@ -373,6 +373,7 @@ def test_the_command_ends_at_the_budget_with_a_sentence_and_goes_on(
         assert "merton: the budget of 4 calls is spent after 4 calls" in told
         assert "larger --max-calls goes on from here" in told
         code, told = induced("--max-calls=100")
+        assert "not valid" not in told
         assert (code, read_taxonomy(str(out / "taxonomy.yaml")).names) == (0, KINDS)
         asked = [json.dumps(request.body) for request in wire.requests]
         assert len(set(asked)) == len(asked) == len((out / CALLS).read_text(encoding="utf-8").splitlines())
