@@ -23,7 +23,7 @@ from merton.cli.main import app
 from merton.errors import InputError
 from merton.experiment.plan import distortion_seed, single_trial
 from merton.files import file_sha256
-from merton.perception.camera.bag import color_of
+from merton.perception.camera.decoding import color_of
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.twins.executed import WatchedPorts, recorded_run

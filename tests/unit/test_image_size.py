@@ -17,7 +17,7 @@ import pytest
 
 from merton.errors import InputError
 from merton.models import serving
-from merton.perception.camera.bag import depth_of
+from merton.perception.camera.decoding import depth_mm_of
 from merton.perception.camera.folder import FolderCamera
 from merton.perception.dataset import intake
 from merton.perception.image_size import LARGEST_IMAGE_PX, check_size
@@ -115,7 +115,7 @@ def test_every_door_refuses_a_picture_of_900_million_pixels_from_a_file_of_a_few
         lambda: intake.decode(claiming(".jpg", SIDE)),
         lambda: intake.decode(claiming(".webp", SIDE)),
         lambda: FolderCamera(tmp_path)[0],
-        lambda: depth_of(message),
+        lambda: depth_mm_of(message),
     )
     for door in doors:
         with pytest.raises(InputError, match=r"too large: \d+ x \d+ pixels, at most 134 million"):

@@ -21,7 +21,7 @@ from merton.errors import (
 from merton.execution.gate.image_quality import ImageQuality, quality_verdict
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.experiment.plan import distortion_seed, policy_seed
-from merton.perception.camera.bag import color_of, depth_of
+from merton.perception.camera.decoding import color_of, depth_m_of
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.distortion import LEVELS, TEMPORAL_FAULTS, all_distortions, find_distortion
 from merton.perception.distortion.stream import REFERENCE, DistortionSetting
@@ -183,7 +183,7 @@ def missing_picture(trial: RecordedTrial, decision: Decision, policy: str) -> st
 
 def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, deep: bool) -> CameraView:
     color = color_of(picture.color)
-    depth_m = depth_of(picture.depth).astype(np.float32) * np.float32(0.001) if deep else None
+    depth_m = depth_m_of(picture.depth) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])
     pose = cell.base_from_camera(camera, UR5.forward(decision.joints_rad))
     return CameraView(camera, color, depth_m, intrinsics, as_transported(pose), picture.stamp_ns)

@@ -1,3 +1,3 @@
 """The types that all stages share: the cell, its tasks, observations, actions, geometry."""
 
-__all__ = ["action", "cell", "geometry", "joint_state", "linkage", "nouns", "observation", "tasks"]
+__all__ = ["action", "camera_info", "cell", "geometry", "joint_state", "linkage", "nouns", "observation", "tasks"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +18,12 @@ Image = NDArray[np.uint8]
 """Colour image, shape (height, width, 3), RGB."""
 
 
+def millimetres(depth_m: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Depth [m] as a 16-bit image of millimetres, as a D455 gives it; 0 where it is not finite, negative or > 65 m."""
+    scaled = np.rint(depth_m * np.float32(1000.0))
+    return np.where((scaled >= 0) & (scaled <= 65535), scaled, 0).astype(np.uint16)
+
+
 def whole_millimetres(depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
     """Depth [m] rounded as by a message: a 16-bit image of millimetres."""
     return np.rint(depth_m * 1000.0).astype(np.float32) * np.float32(0.001)
@@ -23,7 +31,11 @@ def whole_millimetres(depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Intrinsics:
-    """A pinhole camera without lens distortion, in pixels, in the optical frame (x right, y down, z forward)."""
+    """A pinhole camera without lens distortion, in pixels, in the optical frame (x right, y down, z forward).
+
+    Raises:
+        InputError: a size below 1 pixel, a focal length that is not positive, or a value that is not finite.
+    """
 
     width: int
     height: int
@@ -31,6 +43,15 @@ class Intrinsics:
     fy: float
     cx: float
     cy: float
+
+    def __post_init__(self) -> None:
+        values = self.fx, self.fy, self.cx, self.cy
+        if self.width < 1 or self.height < 1 or min(self.fx, self.fy) <= 0 or not all(map(math.isfinite, values)):
+            raise InputError(
+                f"a camera has a size, positive focal lengths and a principal point, got {self.width} x {self.height} "
+                f"px, focal lengths {self.fx:g} and {self.fy:g} px, principal point ({self.cx:g}, {self.cy:g}): is it "
+                f"calibrated?"
+            )
 
     def deproject(self, u_px: ArrayLike, v_px: ArrayLike, depth_m: ArrayLike) -> Array:
         """The points (..., 3) [m] in the optical frame that are seen at pixels (u, v) at depths along z, each (...)."""
@@ -41,6 +62,24 @@ class Intrinsics:
         """The pixel (u, v), shape (2,), at which a point (3,) [m] of the optical frame is seen."""
         x, y, z = point_in_camera
         return np.array([self.fx * x / z + self.cx, self.fy * y / z + self.cy])
+
+
+def check_picture(color: NDArray[Any], depth: NDArray[Any] | None, intrinsics: Intrinsics) -> None:
+    """Check that colour, depth and intrinsics are of one picture; every source of pictures comes by here.
+
+    Raises:
+        InputError: colour is not (height, width, 3) uint8, or depth or intrinsics are of another size.
+    """
+    if color.dtype != np.uint8 or color.ndim != 3 or color.shape[2] != 3:
+        raise InputError(f"colour must be uint8 (height, width, 3), got {color.dtype} {color.shape}")
+    height, width = color.shape[:2]
+    if depth is not None and depth.shape != (height, width):
+        raise InputError(f"depth {depth.shape} is not aligned to colour {(height, width)}")
+    if (intrinsics.width, intrinsics.height) != (width, height):
+        raise InputError(
+            f"its camera_info is for pictures of {intrinsics.width} x {intrinsics.height} px, and the picture has "
+            f"{width} x {height}: a resized, cropped or binned stream needs a camera_info of its own"
+        )
 
 
 @dataclass(frozen=True)
@@ -54,6 +93,9 @@ class CameraView:
         intrinsics: pinhole parameters of `color`.
         base_from_camera: pose of the optical frame in the frame `base_link`.
         stamp_ns: time of exposure [ns] on the cell's clock.
+
+    Raises:
+        InputError: as `check_picture`.
     """
 
     camera: str
@@ -64,15 +106,10 @@ class CameraView:
     stamp_ns: int = 0
 
     def __post_init__(self) -> None:
-        if self.color.dtype != np.uint8 or self.color.ndim != 3 or self.color.shape[2] != 3:
-            raise InputError(
-                f"camera {self.camera!r}: colour must be uint8 (height, width, 3), "
-                f"got {self.color.dtype} {self.color.shape}"
-            )
-        if self.depth_m is not None and self.depth_m.shape != self.color.shape[:2]:
-            raise InputError(
-                f"camera {self.camera!r}: depth {self.depth_m.shape} is not aligned to colour {self.color.shape[:2]}"
-            )
+        try:
+            check_picture(self.color, self.depth_m, self.intrinsics)
+        except InputError as error:
+            raise InputError(f"camera {self.camera!r}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from merton.calibration import Lens, add_shot
 from merton.errors import InfrastructureError, InputError, MertonError
 from merton.execution.stillness import is_still
+from merton.world import camera_info
+from merton.world.observation import check_picture
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
@@ -59,7 +61,8 @@ class CalibrationCollector(Node):
 
         Raises:
             InfrastructureError: camera or arm are silent.
-            InputError: the arm moves, or the message is no picture.
+            InputError: the arm moves, the message is no picture, the camera_info is of another one, or its lens has
+                another model than plumb_bob.
         """
         with self.changed:
             self.wait_for(limit_s, joints=1)
@@ -70,9 +73,16 @@ class CalibrationCollector(Node):
             image, info = self.latest["images"], self.latest["optics"]
         if not is_still(before, after):
             raise InputError("the arm is moving: wait until it rests")
-        distortion = tuple(info.d) if any(info.d) else ()
-        lens = Lens(convert.intrinsics_of(info), distortion)
-        return add_shot(self.folder, convert.color_array(image), ((before + after) / 2).tolist(), lens)
+        model, distortion = camera_info.lens_of(info)
+        if model != camera_info.PLUMB_BOB:
+            raise InputError(
+                f"the lens of {self.camera} is {model}, which calibration does not know: use a camera_info of "
+                f"{camera_info.PLUMB_BOB}"
+            )
+        lens = Lens(camera_info.intrinsics_of(info), distortion)
+        color = convert.color_array(image)
+        check_picture(color, None, lens.intrinsics)
+        return add_shot(self.folder, color, ((before + after) / 2).tolist(), lens)
 
 
 def main() -> None:

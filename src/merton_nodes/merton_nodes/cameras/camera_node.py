@@ -10,6 +10,8 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import UnknownNameError
+from merton.perception.camera.bag import BagCamera
+from merton.perception.camera.bag_topics import topics_of
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, devices_of
 from merton.simulation.sensor import SENSORS
@@ -33,10 +35,13 @@ class CameraNode(StageNode):
             "source", "cell", "where frames come from", choices=("cell", "realsense", "bag", "folder")
         )
         cell = declared_cell(self)
-        cameras = list(self.parameter("cameras", list(cell.camera_names), "the cameras to play"))
+        wanted = list(self.parameter("cameras", [""], "the cameras to play; [\"\"]: those of the bag, or of the cell"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
-        bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
+        bag = self.parameter("bag", "", "with source bag: the file of a recording, or the folder of a bag")
+        topics = self.parameter(
+            "bag_topics", "", "with source bag: images of other names, top=/my/image_raw, top.depth=/my/depth, .."
+        )
         width = self.parameter(
             "width", cell.cameras.width, "width of frames of cell and realsense [px]", minimum=64, maximum=1280
         )
@@ -47,6 +52,10 @@ class CameraNode(StageNode):
             "sensor", "ideal", "with source cell: the sensor to imitate", choices=SENSORS, read_only=False
         )
         realsense = self.realsense_parameters()
+        cameras = wanted if any(wanted) else list(cell.camera_names)
+        if source == "bag":
+            recorded = BagCamera(bag, wanted if any(wanted) else None, topics_of(topics))
+            cameras = recorded.cameras
         self.outputs = {
             camera: (
                 self.create_publisher(Image, names.color(camera), names.SENSOR_QOS),
@@ -61,7 +70,7 @@ class CameraNode(StageNode):
         elif source == "folder":
             self.source = sources.FolderSource(self, self.publish, cameras, folder, rate_hz)
         elif source == "bag":
-            self.source = sources.BagSource(self, self.publish, cameras, bag)
+            self.source = sources.BagSource(self, self.publish, recorded)
         else:
             devices, connect_s, options = realsense
             settings = {
@@ -114,8 +123,8 @@ class CameraNode(StageNode):
         if color.get_subscription_count():
             color.publish(convert.color_message(frame.color, stamp_ns, optical))
         if info.get_subscription_count():
-            distortion = frame.distortion if isinstance(frame, CameraFrame) else ()
-            info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
+            lens = (frame.distortion, frame.distortion_model) if isinstance(frame, CameraFrame) else ()
+            info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, *lens))
         if not depth.get_subscription_count():
             return
         if isinstance(frame, CameraView):

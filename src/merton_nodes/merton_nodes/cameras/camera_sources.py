@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from rclpy.exceptions import InvalidHandle
 from rclpy.impl.implementation_singleton import rclpy_implementation
 
-from merton.errors import InputError
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.folder import FolderCamera
 from merton.perception.camera.frame import CameraFrame
@@ -65,9 +64,9 @@ class FolderSource(Source):
 class BagSource(Source):
     """The images of a recorded run at the pace of their stamps, over and over; stamped as if taken now."""
 
-    def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], bag: str) -> None:
-        self.node, self.publish, self.file = node, publish, bag
-        self.bag = BagCamera(bag, cameras)
+    def __init__(self, node: StageNode, publish: PublishFrame, bag: BagCamera) -> None:
+        self.node, self.publish, self.bag = node, publish, bag
+        self.bag.check()
         self.frames = iter(self.bag)
         self.next: tuple[str, CameraFrame] | None = None
         self.anchor: tuple[int, float, int] | None = None
@@ -81,8 +80,6 @@ class BagSource(Source):
         while True:
             if self.next is None:
                 self.next = next(self.frames, None)
-            if self.next is None and self.anchor is None:
-                raise InputError(f"{self.file!r} has no frame of which all parts are there: is it cut off?")
             if self.next is None:
                 self.frames, self.anchor = iter(self.bag), None
                 self.node.counters["times played"] += 1

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
@@ -17,6 +16,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 
 from merton.errors import InputError
+from merton.perception.camera.decoding import DEPTH_BYTES, depth_mm_of
 from merton.recording.images import COLOR_FORMATS, png16
 from merton.recording.writer import Channel, RecordingWriter
 from merton.world.cell import load_cell
@@ -43,7 +43,7 @@ class PolledCallbackGroup(CallbackGroup):
 
 
 def compress(data: bytes, color: str) -> bytes:
-    """A serialized Image as a serialized CompressedImage; depth (16UC1) as PNG of 16 bits, without loss.
+    """A serialized Image as a serialized CompressedImage; depth as PNG of 16 bits: whole millimetres, without loss.
 
     Args:
         color: form of a colour image, of `COLOR_FORMATS`.
@@ -52,9 +52,9 @@ def compress(data: bytes, color: str) -> bytes:
     """
     image = deserialize_message(data, Image)
     compressed = CompressedImage(header=image.header)
-    if image.encoding == "16UC1":
+    if image.encoding in DEPTH_BYTES:
         compressed.format = "16UC1; png compressed "
-        compressed._data = png16(convert.millimetre_array(image).astype(np.uint16))
+        compressed._data = png16(depth_mm_of(image))
     else:
         compressed.format = f"rgb8; {color} compressed bgr8"
         compressed._data = COLOR_FORMATS[color](convert.color_array(image))

@@ -18,11 +18,13 @@ from std_msgs.msg import Header
 
 from merton.errors import InputError, InvalidActionError
 from merton.execution.gate.image_quality import ImageQuality
+from merton.perception.camera import decoding
+from merton.world import camera_info
 from merton.world import linkage as links
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
 from merton.world.geometry import Array, Matrix, from_quaternion, quaternion_of
-from merton.world.observation import CameraView, Intrinsics, SceneObject, SceneState
+from merton.world.observation import CameraView, Intrinsics, SceneObject, SceneState, millimetres
 from merton_nodes.ros import names
 
 GRIPPER_JOINT = FINGER_JOINTS[0]
@@ -88,15 +90,12 @@ def mask_array(message: Image) -> NDArray[np.bool_]:
     """(height, width) of a mono8 image, true where it is not black. Raises InputError as `color_array`."""
     if message.encoding != "mono8":
         raise InputError(f"mask encoding {message.encoding!r} is not supported; use mono8")
-    return _plane(message, 1) > 0
+    return decoding.rows_of(message, 1) > 0
 
 
 def depth_message(depth_m: NDArray[np.float32], stamp_ns: int, frame: str) -> Image:
     """A 16UC1 image in millimetres, as a D455 gives it, from (height, width) metres; 0 where unknown or beyond 65 m."""
-    millimetres = depth_m * np.float32(1000.0)
-    usable = (millimetres >= 0) & (millimetres <= 65535)  # not so for NaN
-    np.copyto(millimetres, 0, where=~usable)
-    return millimetre_message(np.rint(millimetres, out=millimetres).astype(np.uint16), stamp_ns, frame)
+    return millimetre_message(millimetres(depth_m), stamp_ns, frame)
 
 
 def millimetre_message(depth_mm: NDArray[np.uint16], stamp_ns: int, frame: str) -> Image:
@@ -107,58 +106,26 @@ def millimetre_message(depth_mm: NDArray[np.uint16], stamp_ns: int, frame: str) 
     return message
 
 
-_CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
-
-
-def _plane(message: Image, bytes_per_pixel: int) -> NDArray[np.uint8]:
-    """The image's bytes as (height, step), checked against the sizes in its header."""
-    height, width, step = message.height, message.width, message.step
-    if not (0 < height <= 8192 and 0 < width <= 8192):
-        raise InputError(f"an image of {width}x{height} pixels is not usable")
-    if step < width * bytes_per_pixel or len(message.data) != step * height:
-        raise InputError(
-            f"an image of {width}x{height} {message.encoding} with step {step} cannot have {len(message.data)} bytes"
-        )
-    return np.frombuffer(message.data, np.uint8).reshape(height, step)[:, : width * bytes_per_pixel]
-
-
 def color_array(message: Image) -> NDArray[np.uint8]:
-    """(height, width, 3) uint8 RGB of an image message, without a copy for rgb8.
-
-    Raises InputError for another encoding or sizes that do not fit together.
-    """
-    channels = _CHANNELS.get(message.encoding)
-    if channels is None:
-        raise InputError(f"image encoding {message.encoding!r} is not supported; use one of: {', '.join(_CHANNELS)}")
-    pixels = _plane(message, channels).reshape(message.height, message.width, channels)
-    if message.encoding.startswith("bgr"):
-        return np.ascontiguousarray(pixels[:, :, 2::-1])
-    return np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[:, :, :3]
-
-
-def millimetre_array(message: Image) -> NDArray[np.uint16]:
-    """(height, width) millimetres of a 16UC1 image. Raises InputError for sizes that do not fit together."""
-    return np.ascontiguousarray(_plane(message, 2)).view(">u2" if message.is_bigendian else "<u2")
+    """As `merton.perception.camera.decoding.color_of`: (height, width, 3) uint8 RGB, without a copy for rgb8."""
+    return decoding.color_of(message)
 
 
 def depth_array(message: Image) -> NDArray[np.float32] | None:
-    """(height, width) float32 metres, 0 where unknown; None if empty. Raises InputError as `color_array`."""
-    if not message.data:
-        return None
-    if message.encoding == "16UC1":
-        return millimetre_array(message).astype(np.float32) * np.float32(0.001)
-    if message.encoding == "32FC1":
-        plane = np.ascontiguousarray(_plane(message, 4)).view("<f4")
-        return np.nan_to_num(plane.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-    raise InputError(f"depth encoding {message.encoding!r} is not supported; use 16UC1 (mm) or 32FC1 (m)")
+    """As `merton.perception.camera.decoding.depth_m_of`: metres, 0 where unknown; None if the message is empty."""
+    return decoding.depth_m_of(message) if message.data else None
 
 
 def camera_info_message(
-    intrinsics: Intrinsics, stamp_ns: int, frame: str, distortion: Sequence[float] = ()
+    intrinsics: Intrinsics,
+    stamp_ns: int,
+    frame: str,
+    distortion: Sequence[float] = (),
+    model: str = camera_info.PLUMB_BOB,
 ) -> CameraInfo:
-    """CameraInfo of a pinhole camera behind a lens: (k1, k2, p1, p2, k3) of plumb_bob, or nothing for none."""
+    """CameraInfo of a pinhole camera behind a lens: a model of `camera_info.LENS_MODELS` and its coefficients."""
     i = intrinsics
-    message = CameraInfo(header=header(stamp_ns, frame), height=i.height, width=i.width, distortion_model="plumb_bob")
+    message = CameraInfo(header=header(stamp_ns, frame), height=i.height, width=i.width, distortion_model=model)
     message.d = list(distortion) or [0.0] * 5
     message.k = [i.fx, 0.0, i.cx, 0.0, i.fy, i.cy, 0.0, 0.0, 1.0]
     message.r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
@@ -167,8 +134,8 @@ def camera_info_message(
 
 
 def intrinsics_of(message: CameraInfo) -> Intrinsics:
-    k = message.k
-    return Intrinsics(message.width, message.height, float(k[0]), float(k[4]), float(k[2]), float(k[5]))
+    """As `merton.world.camera_info.pinhole_of`: those of a picture that models may take for a pinhole camera's."""
+    return camera_info.pinhole_of(message)
 
 
 def pose_message(matrix: Matrix) -> Pose:

@@ -1,173 +1,190 @@
-"""Camera frames from a recorded run, an MCAP file."""
+"""Camera frames from a recording."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from merton.errors import InputError
+from merton.perception.camera.bag_topics import COLOR, DEPTH, INFO, CameraTopics, cameras_of, image_topics
+from merton.perception.camera.decoding import color_of, depth_mm_of
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.images import decode_image, decode_plane
-from merton.recording.messages import header_ns
+from merton.perception.camera.pairing import LARGEST_GAP_NS, nearest
+from merton.recording.entry import Entry
+from merton.recording.messages import header_ns, reading
 from merton.recording.reader import RecordingReader
-from merton.world.observation import Image, Intrinsics
+from merton.world.camera_info import intrinsics_of, lens_of
 
-_COLOR, _INFO, _DEPTH = "color/image_raw", "color/camera_info", "aligned_depth_to_color/image_raw"
-_COMPRESSED = ("", "/compressed", "/compressedDepth")
-_DEPTH_HEADER = 12  # bytes that compressed_depth_image_transport puts before the PNG
-_PNG = b"\x89PNG"
-_MOST_INCOMPLETE = 10
-"""Most incomplete frames of one camera that are kept; beyond that the oldest is dropped."""
+_MOST_WAITING = 10
+"""Colour images of one camera that wait for their other parts; beyond that the oldest takes what is there."""
 
 
 class BagCamera:
-    """The frames of an MCAP file in the order of their recording, up to its end or to where a crash has cut it off.
+    """The frames of a recording in the order of their images, up to its end or to where a crash has cut it off.
 
-    Topics are those of realsense-ros, `camera/<name>/color/image_raw` and its neighbours, under any namespace, raw or
-    compressed. A frame is complete with the image, the camera_info and the depth of one stamp, as far as the recording
-    has these topics; without any camera_info the intrinsics are those of a D455.
+    A frame is a colour image with the nearest depth, at most `LARGEST_GAP_NS` away, and the nearest camera_info, as far
+    as the recording has these topics; without any camera_info the intrinsics are those of a D455.
 
     Args:
-        file: an MCAP file, or the folder of a bag with one or more of them.
-        cameras: names; None for all cameras of the recording.
+        file: an MCAP file or a database of rosbag2, or the folder of a bag with its parts.
+        cameras: names, as of `merton.perception.camera.bag_topics.cameras_of`; None for all cameras of the recording.
+        topics: the topic of the colour image of a camera, and under "<camera>.depth" that of its depth, where they
+            have other names than those of realsense-ros.
 
     Attributes:
         cameras: names of the cameras that are played.
 
     Raises:
-        MissingDependencyError: the packages that read MCAP are not installed.
-        InputError: there is no such file, it is not MCAP, or it has no images of a camera in `cameras`.
+        MissingDependencyError: the packages that read recordings are not installed.
+        InputError: there is no such file, it is no recording, or it has no images of a camera in `cameras`.
     """
 
-    def __init__(self, file: str | Path, cameras: Sequence[str] | None = None) -> None:
-        self.files = _files(Path(file))
-        topics: set[str] = set()
-        for mcap in self.files:
-            topics |= _topics(mcap)
-        self._parts = {topic: named for topic in topics if (named := _part(topic)) is not None}
-        there = sorted({camera for camera, kind in self._parts.values() if kind == _COLOR})
+    def __init__(
+        self, file: str | Path, cameras: Sequence[str] | None = None, topics: Mapping[str, str] | None = None
+    ) -> None:
+        path = Path(file)
+        if not path.exists():
+            raise InputError(f"there is no recording {str(file)!r} to play")
+        self.reader = RecordingReader(path)
+        seen = self.reader.topics()
+        there = cameras_of(seen, topics or {})
         self.cameras = list(there if cameras is None else cameras)
         missing = [camera for camera in self.cameras if camera not in there]
         if missing or not there:
             raise InputError(
                 f"{str(file)!r} has no images of {', '.join(missing) or 'any camera'}; "
-                f"cameras in it: {', '.join(there) or 'none'}"
+                f"cameras in it: {', '.join(there) or 'none'}; image topics in it: {image_topics(seen)}; a camera of "
+                f"another topic is named as in top=/my/camera/image_raw"
             )
-        self._wanted = {
-            camera: {kind for topic, (name, kind) in self._parts.items() if name == camera} for camera in self.cameras
-        }
+        self._topics = {camera: there[camera] for camera in self.cameras}
 
     def __iter__(self) -> Iterator[tuple[str, CameraFrame]]:
         """Camera and frame, one after the other; stamps are those of the recording.
 
         Raises:
-            InputError: an image cannot be read.
+            InputError: an image cannot be read, or a camera has no frame of which all parts are there.
         """
-        waiting: dict[str, dict[int, dict[str, Any]]] = {camera: {} for camera in self.cameras}
-        topics = [topic for topic, (camera, _) in self._parts.items() if camera in self.cameras]
-        for file in self.files:
-            for entry in RecordingReader(file).entries(topics):
-                camera, kind = self._parts[entry.topic]
-                message = entry.decode()
-                stamp_ns = header_ns(message)
-                instants = waiting[camera]
-                instants.setdefault(stamp_ns, {})[kind] = message
-                if set(instants[stamp_ns]) == self._wanted[camera]:
-                    yield camera, _frame(instants.pop(stamp_ns), stamp_ns, f"{file}: {entry.topic}")
-                elif len(instants) > _MOST_INCOMPLETE:
-                    del instants[next(iter(instants))]
+        waiting = {camera: _Waiting(camera, topics) for camera, topics in self._topics.items()}
+        parts: dict[str, list[tuple[str, str]]] = {}
+        for camera, topics in self._topics.items():
+            for kind, topic in topics.names.items():
+                parts.setdefault(topic, []).append((camera, kind))
+        for entry in self.reader.entries(parts):
+            for camera, kind in parts[entry.topic]:
+                waiting[camera].take(kind, entry)
+                for frame in waiting[camera].complete():
+                    yield camera, self._frame(frame)
+        for camera, rest in waiting.items():
+            for frame in rest.complete(at_end=True):
+                yield camera, self._frame(frame)
+        for rest in waiting.values():
+            if not rest.frames:
+                raise InputError(f"{self.reader.path}: {rest.why_none()}{self._torn()}")
 
+    def check(self) -> None:
+        """Read the first frame of each camera; raises InputError as iterating does."""
+        left = set(self.cameras)
+        for camera, _ in self:
+            left.discard(camera)
+            if not left:
+                return
 
-def color_of(message: Any) -> Image:
-    """(height, width, 3) uint8 RGB of a sensor_msgs Image (rgb8, bgr8) or CompressedImage; InputError if it is none."""
-    if hasattr(message, "format"):
-        return decode_image(bytes(message.data))
-    if message.encoding not in ("rgb8", "bgr8"):
-        raise InputError(f"image encoding {message.encoding!r} is not supported; use one of: rgb8, bgr8")
-    pixels = _plane(message, 3).reshape(message.height, message.width, 3)
-    return np.ascontiguousarray(pixels[:, :, ::-1]) if message.encoding == "bgr8" else pixels
+    def _torn(self) -> str:
+        return f" ({self.reader.torn})" if self.reader.torn else ""
 
-
-def depth_of(message: Any) -> NDArray[np.uint16]:
-    """(height, width) uint16 millimetres of a 16UC1 Image, or of one compressed as PNG; InputError if it is none."""
-    if hasattr(message, "format"):
-        data = _bytes(message)
-        start = 0 if data[:4].tobytes() == _PNG else _DEPTH_HEADER
+    def _frame(self, parts: dict[str, _Part]) -> CameraFrame:
+        color = self._read(parts[COLOR], color_of)
+        depth_mm = self._read(parts[DEPTH], depth_mm_of) if DEPTH in parts else None
+        intrinsics, model, distortion = d455_intrinsics(color.shape[1], color.shape[0]), "plumb_bob", ()
+        if INFO in parts:
+            intrinsics = self._read(parts[INFO], intrinsics_of)
+            model, distortion = self._read(parts[INFO], lens_of)
         try:
-            depth = decode_plane(data[start:].tobytes())
+            return CameraFrame(color, depth_mm, intrinsics, parts[COLOR].stamp_ns, distortion, model)
         except InputError as error:
-            raise InputError(f"a depth image of format {message.format!r} is no PNG of 16 bits: {error}") from None
-        if depth.dtype != np.uint16 or depth.ndim != 2:
-            raise InputError(f"a depth image of format {message.format!r} is no PNG of 16 bits")
-        return np.asarray(depth, np.uint16)
-    if message.encoding not in ("16UC1", "mono16"):
-        raise InputError(f"depth encoding {message.encoding!r} is not supported; use 16UC1 (mm)")
-    order = ">u2" if message.is_bigendian else "<u2"
-    return np.ascontiguousarray(_plane(message, 2)).view(order).astype(np.uint16)
+            raise InputError(f"{parts[COLOR].entry.file}: {parts[COLOR].entry.topic}: {error}") from None
+
+    def _read(self, part: _Part, reader: Callable[[Any], Any]) -> Any:
+        with reading(part.entry):
+            try:
+                return reader(part.message)
+            except InputError as error:
+                raise InputError(f"{part.entry.file}: {part.entry.topic}: {error}") from None
 
 
-def _frame(parts: dict[str, Any], stamp_ns: int, where: str) -> CameraFrame:
-    try:
-        color = color_of(parts[_COLOR])
-        depth_mm = depth_of(parts[_DEPTH]) if _DEPTH in parts else None
-        intrinsics = d455_intrinsics(color.shape[1], color.shape[0])
-        distortion: tuple[float, ...] = ()
-        if info := parts.get(_INFO):
-            intrinsics = Intrinsics(info.width, info.height, *(float(info.k[index]) for index in (0, 4, 2, 5)))
-            distortion = tuple(float(value) for value in info.d)
-        return CameraFrame(color, depth_mm, intrinsics, stamp_ns, distortion)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+@dataclass(frozen=True)
+class _Part:
+    """A message that is a part of a frame."""
+
+    entry: Entry
+    stamp_ns: int
+    message: Any
 
 
-def _bytes(message: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(bytes(message.data), np.uint8)
+@dataclass
+class _Waiting:
+    """The parts of one camera that have no frame yet."""
 
+    camera: str
+    topics: CameraTopics
+    frames: int = 0
+    seen: set[str] = field(default_factory=set)
+    least_gap_ns: int | None = None
+    """How near depth came to a colour image that got none [ns]."""
+    parts: dict[str, dict[int, _Part]] = field(default_factory=lambda: {COLOR: {}, DEPTH: {}, INFO: {}})
 
-def _plane(message: Any, bytes_per_pixel: int) -> NDArray[np.uint8]:
-    """The bytes of the pixels, (height, width * bytes_per_pixel)."""
-    data, row = _bytes(message), message.width * bytes_per_pixel
-    if message.step < row or data.size != message.step * message.height or not data.size:
-        raise InputError(f"an image of {message.width}x{message.height} pixels cannot have {data.size} bytes")
-    return data.reshape(message.height, message.step)[:, :row]
+    def take(self, kind: str, entry: Entry) -> None:
+        """Keep a message."""
+        with reading(entry):
+            message = entry.decode()
+            part = _Part(entry, header_ns(message), message)
+        self.seen.add(kind)
+        self.parts[kind][part.stamp_ns] = part
 
+    def complete(self, at_end: bool = False) -> Iterator[dict[str, _Part]]:
+        """The parts of each frame of which none can come any more that is nearer."""
+        while self.parts[COLOR]:
+            stamp_ns = min(self.parts[COLOR])
+            if not (at_end or len(self.parts[COLOR]) > _MOST_WAITING or self._is_decided(stamp_ns)):
+                return
+            found = {COLOR: self.parts[COLOR].pop(stamp_ns)}
+            gap_ns = {DEPTH: LARGEST_GAP_NS, INFO: None}
+            for kind, largest_ns in gap_ns.items():
+                if (at := nearest(self.parts[kind], stamp_ns, largest_ns)) is not None:
+                    found[kind] = self.parts[kind][at]
+            self._note(stamp_ns)
+            self._forget(stamp_ns)
+            if set(found) == self.topics.kinds:
+                self.frames += 1
+                yield found
 
-def _part(topic: str) -> tuple[str, str] | None:
-    """Camera and part of a frame of a topic: ".../camera/top/color/image_raw/compressed" gives top and `_COLOR`."""
-    for kind in (_COLOR, _INFO, _DEPTH):
-        for suffix in _COMPRESSED:
-            if topic.endswith(f"/{kind}{suffix}"):
-                above, _, camera = topic.removesuffix(f"/{kind}{suffix}").rpartition("/")
-                return (camera, kind) if above.rpartition("/")[2] == "camera" else None
-    return None
+    def _is_decided(self, stamp_ns: int) -> bool:
+        """Whether depth and camera_info of this stamp, or of a later one, are there."""
+        return all(max(self.parts[kind], default=-1) >= stamp_ns for kind in self.topics.kinds - {COLOR})
 
+    def _note(self, stamp_ns: int) -> None:
+        at = nearest(self.parts[DEPTH], stamp_ns, None)
+        if at is not None:
+            gap_ns = abs(at - stamp_ns)
+            self.least_gap_ns = gap_ns if self.least_gap_ns is None else min(gap_ns, self.least_gap_ns)
 
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        # a long recording is in parts, and number 10 comes after number 9
-        files = sorted(path.glob("*.mcap"), key=lambda file: [part.zfill(9) for part in re.split(r"(\d+)", file.name)])
-        if not files:
-            raise InputError(f"the folder {str(path)!r} holds no recording; its files must end in .mcap")
-        return files
-    if not path.is_file():
-        raise InputError(f"there is no recording {str(path)!r} to play")
-    return [path]
+    def _forget(self, before_ns: int) -> None:
+        """Forget depth that is too old for a later image, and all but the newest camera_info before it."""
+        for kind in (DEPTH, INFO):
+            old = sorted(at for at in self.parts[kind] if at < before_ns - LARGEST_GAP_NS)
+            for at in old if kind == DEPTH else old[:-1]:
+                del self.parts[kind][at]
 
-
-def _topics(file: Path) -> set[str]:
-    """The topics of a file: from its index, or from all of it where a crash has cut the index off."""
-    reader = RecordingReader(file)
-    from mcap.reader import make_reader
-    from mcap.records import Channel
-
-    with file.open("rb") as stream, contextlib.suppress(Exception):  # mcap raises several kinds for a torn end
-        if summary := make_reader(stream).get_summary():
-            return {channel.topic for channel in summary.channels.values()}
-    return {record.topic for record in reader.records() if isinstance(record, Channel)}
+    def why_none(self) -> str:
+        """Why the camera has no frame, in a sentence."""
+        camera = f"the camera {self.camera!r} has no frame of which all parts are there"
+        if silent := [topic for kind, topic in self.topics.names.items() if kind not in self.seen]:
+            return f"{camera}: no message is on {' and '.join(silent)}"
+        gap_ms = (self.least_gap_ns or 0) / 1e6
+        return (
+            f"{camera}: the stamps of depth and colour are never nearer than {gap_ms:.0f} ms, and "
+            f"{LARGEST_GAP_NS / 1e6:.0f} ms is the most"
+        )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.world.observation import Image, Intrinsics
+from merton.world.camera_info import PLUMB_BOB
+from merton.world.observation import Image, Intrinsics, check_picture
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,11 @@ class CameraFrame:
             if there is none.
         intrinsics: focal lengths and principal point of `color` [px].
         stamp_ns: time of exposure [ns]; the source says on which clock.
-        distortion: (k1, k2, p1, p2, k3) of the lens, as in a CameraInfo of the model plumb_bob; empty for none.
+        distortion: coefficients of the lens, as `merton.world.camera_info.lens_of` gives them; empty for none.
+        distortion_model: of the lens, as in a CameraInfo.
+
+    Raises:
+        InputError: as `merton.world.observation.check_picture`.
     """
 
     color: Image
@@ -28,3 +33,7 @@ class CameraFrame:
     intrinsics: Intrinsics
     stamp_ns: int
     distortion: tuple[float, ...] = ()
+    distortion_model: str = PLUMB_BOB
+
+    def __post_init__(self) -> None:
+        check_picture(self.color, self.depth_mm, self.intrinsics)

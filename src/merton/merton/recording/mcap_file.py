@@ -1,0 +1,139 @@
+"""An MCAP file read front to back, also one that a crash or a full disk has cut off, or that is packed as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Collection, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+from merton.errors import InputError, require
+from merton.recording.compression import LARGEST_UNPACKED_BYTES, unpacked
+from merton.recording.entry import Decoder, Entry, Form, reason_of
+
+MAGIC = b"\x89MCAP0\r\n"
+
+
+class McapFile:
+    """An MCAP file.
+
+    Attributes:
+        path: the file.
+        torn: where and why reading ended before the end of a whole file, in one sentence; else empty.
+    """
+
+    def __init__(self, path: Path, packed: bool = False) -> None:
+        """`packed`: the whole file is a frame of Zstandard, as of `ros2 bag record --compression-mode file`."""
+        self.path, self.torn, self._packed = path, "", packed
+
+    def topics(self) -> dict[str, str]:
+        """The type of each topic: from the index, or from the whole file where a crash has cut the index off."""
+        from mcap.reader import SeekingReader
+        from mcap.records import Channel, Schema
+
+        if not self._packed:
+            with self.path.open("rb") as stream, contextlib.suppress(Exception):  # mcap raises several kinds
+                size = self.path.stat().st_size
+                if summary := SeekingReader(stream, record_size_limit=size).get_summary():
+                    names = {schema.id: schema.name for schema in summary.schemas.values()}
+                    return {each.topic: names.get(each.schema_id, "") for each in summary.channels.values()}
+        found, names = dict[str, str](), dict[int, str]()
+        for record in self._records():
+            if isinstance(record, Schema):
+                names[record.id] = record.name
+            elif isinstance(record, Channel):
+                found[record.topic] = names.get(record.schema_id, "")
+        return found
+
+    def entries(self, topics: Collection[str] | None = None) -> Iterator[Entry]:
+        """The messages in the order of the file; those of `topics` alone unless that is None."""
+        from mcap.records import Channel, Message, Schema
+
+        schemas: dict[int, Schema] = {}
+        forms: dict[int, Form] = {}
+        decoder = Decoder(self.path)
+        for record in self._records():
+            if isinstance(record, Schema):
+                schemas[record.id] = record
+            elif isinstance(record, Channel) and record.id not in forms:
+                if (schema := schemas.get(record.schema_id)) is not None:
+                    forms[record.id] = Form(record.topic, schema.name, record.message_encoding, schema.encoding,
+                                            schema.data, record.metadata)  # fmt: skip
+            elif isinstance(record, Message) and (form := forms.get(record.channel_id)) is not None:
+                if topics is None or form.topic in topics:
+                    yield decoder.entry(form, record.data, record.log_time, record.publish_time, record.sequence)
+
+    def _records(self) -> Iterator[Any]:
+        """MCAP's own records in the order of the file, types of `mcap.records`, up to its end or its tear."""
+        from mcap.records import Chunk, Footer
+        from mcap.stream_reader import StreamReader
+
+        size = self.path.stat().st_size
+        with contextlib.ExitStack() as open_files:
+            stream: Any = open_files.enter_context(self.path.open("rb"))
+            if self._packed:
+                zstandard: Any = require("zstandard", "recording", "reading compressed recordings")
+                stream = open_files.enter_context(zstandard.ZstdDecompressor().stream_reader(stream))
+            # no record can be longer than the file: a damaged length must not allocate that much memory
+            limit = LARGEST_UNPACKED_BYTES if self._packed else size
+            limited: Any = _Limited(stream, limit)
+            records = StreamReader(limited, validate_crcs=True, emit_chunks=True, record_size_limit=limit).records
+            complete = False
+            while True:
+                at = stream.tell()
+                try:
+                    record = next(records)
+                    found = _inside(record) if isinstance(record, Chunk) else iter((record,))
+                    yield from found
+                except StopIteration:
+                    break
+                except Exception as error:  # garbage makes the parser and the decompressors raise any type
+                    if not complete:
+                        self.torn = (
+                            f"{self.path} is torn or damaged near byte {at} of {'its content' if self._packed else size}"
+                            f": {reason_of(error)}"
+                        )
+                    return
+                complete = complete or isinstance(record, Footer)
+
+
+class _Limited:
+    """A stream of which no more than a number of bytes is read at once, whatever a damaged length asks for."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        self._stream, self._limit = stream, limit
+
+    def read(self, count: int) -> bytes:
+        """`count` bytes, fewer at the end."""
+        if not 0 <= count <= self._limit:
+            raise InputError(f"a record asks for {count} bytes, and {self._limit} are the most")
+        return self._stream.read(count)
+
+
+def _inside(chunk: Any) -> Iterator[Any]:
+    """The schemas, channels and messages of a chunk, one after the other.
+
+    Raises:
+        InputError: it unpacks to more than `LARGEST_UNPACKED_BYTES` or than it says, or it is damaged.
+    """
+    from mcap.data_stream import ReadDataStream
+    from mcap.opcode import Opcode
+    from mcap.records import Channel, Message, Schema
+
+    data = unpacked(chunk.data, chunk.compression, LARGEST_UNPACKED_BYTES, chunk.uncompressed_size)
+    if chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc:
+        raise InputError("the checksum of a chunk is wrong")
+    stream = ReadDataStream(BytesIO(data))
+    while stream.count < len(data):
+        opcode, length = stream.read1(), stream.read8()
+        if length > len(data) - stream.count:
+            raise InputError(f"a record of {length} bytes is longer than its chunk")
+        content = ReadDataStream(BytesIO(stream.read(length)))
+        if opcode == Opcode.CHANNEL:
+            yield Channel.read(content)
+        elif opcode == Opcode.MESSAGE:
+            yield Message.read(content, length)
+        elif opcode == Opcode.SCHEMA:
+            yield Schema.read(content)

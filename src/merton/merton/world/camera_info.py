@@ -1,0 +1,117 @@
+"""What a sensor_msgs/CameraInfo says: the pinhole camera of its picture, and the lens before it.
+
+Messages are taken by their fields alone, of rclpy or decoded from a recording.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from merton.errors import InputError
+from merton.world.observation import Intrinsics
+
+PLUMB_BOB = "plumb_bob"
+LENS_MODELS = {PLUMB_BOB: (5,), "rational_polynomial": (8, 12, 14), "equidistant": (4,)}
+"""Names of sensor_msgs/distortion_models and how many coefficients each has, in the order of OpenCV: k1, k2, p1, p2,
+k3; and k4, k5, k6, s1 .. s4, tx, ty; k1 .. k4 of a fisheye lens."""
+LARGEST_SHIFT = 0.01
+"""How far a lens may move a pixel from where a pinhole camera sees it, in widths of the picture. Ours, because models
+take a picture for a pinhole camera's: at 0.6 m and a field of view of 90 degrees it is 1.2 cm, of the 2 cm beyond
+which a tool's path counts as another one. A D455's lens moves pixels by half of that."""
+
+Lens = tuple[str, tuple[float, ...]]
+"""A model of `LENS_MODELS` and its coefficients; none for a pinhole camera."""
+
+
+def intrinsics_of(info: Any) -> Intrinsics:
+    """The pinhole parameters of the picture that a CameraInfo belongs to.
+
+    Binning and region of interest are applied to size and K as in image_geometry's PinholeCameraModel: the message
+    describes the whole sensor, the picture is the region, from its corner on, every n-th pixel of it.
+
+    Raises:
+        InputError: parameters that no camera has, such as the zeros of one that was never calibrated.
+    """
+    roi, across, down = info.roi, max(1, int(info.binning_x)), max(1, int(info.binning_y))
+    width, height = int(roi.width) or int(info.width), int(roi.height) or int(info.height)
+    fx, cx, fy, cy = (float(info.k[index]) for index in (0, 2, 4, 5))
+    return Intrinsics(
+        width // across,
+        height // down,
+        fx / across,
+        fy / down,
+        (cx - int(roi.x_offset)) / across,
+        (cy - int(roi.y_offset)) / down,
+    )
+
+
+def lens_of(info: Any) -> Lens:
+    """The lens of a CameraInfo: its model, and as many coefficients as that has; none for a pinhole camera.
+
+    Zeros at the end of a polynomial's coefficients say nothing and are cut, so that one of `rational_polynomial`
+    without its further terms is `plumb_bob`.
+
+    Raises:
+        InputError: another model, more coefficients than it has, or one that is not finite.
+    """
+    model, values = str(info.distortion_model), tuple(float(value) for value in info.d)
+    if not np.isfinite(values).all():
+        raise InputError(f"a lens has finite coefficients, got {list(values)}")
+    if model in ("", "none") and not any(values):
+        return PLUMB_BOB, ()
+    if model not in LENS_MODELS:
+        raise InputError(f"the lens model {model[:40]!r} is not known; use one of: {', '.join(LENS_MODELS)}")
+    used = len(values)
+    while used and not values[used - 1]:
+        used -= 1
+    if model != "equidistant":  # whose zeros are a lens, too
+        if not used:
+            return PLUMB_BOB, ()
+        model = PLUMB_BOB if used <= LENS_MODELS[PLUMB_BOB][0] else model
+    count = next((count for count in LENS_MODELS[model] if used <= count), None)
+    if count is None:
+        raise InputError(f"the lens model {model} has {LENS_MODELS[model][-1]} coefficients, got {used}")
+    return model, (*values[:used], *[0.0] * (count - used))
+
+
+def pinhole_of(info: Any) -> Intrinsics:
+    """The intrinsics of a picture that models may take for a pinhole camera's.
+
+    Raises:
+        InputError: as `intrinsics_of` and `lens_of`; or the lens moves pixels by more than `LARGEST_SHIFT`.
+    """
+    intrinsics, (model, coefficients) = intrinsics_of(info), lens_of(info)
+    shift_px = largest_shift_px(intrinsics, model, coefficients)
+    if shift_px > LARGEST_SHIFT * intrinsics.width:
+        raise InputError(
+            f"the lens ({model}) moves pixels by up to {shift_px:.0f} px from where a pinhole camera sees them, and "
+            f"{LARGEST_SHIFT * intrinsics.width:.1f} px is the most: give rectified pictures, with a camera_info "
+            f"without distortion"
+        )
+    return intrinsics
+
+
+@lru_cache(maxsize=64)
+def largest_shift_px(intrinsics: Intrinsics, model: str, coefficients: tuple[float, ...]) -> float:
+    """How far a lens moves a pixel of the picture at most [px]; infinite for one that no pinhole camera could see."""
+    if model == PLUMB_BOB and not any(coefficients):
+        return 0.0
+    import cv2  # here: it takes longer to load than all else in this wing
+
+    columns = np.linspace(0, intrinsics.width - 1, 17)
+    rows = np.linspace(0, intrinsics.height - 1, 17)
+    seen = np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 1, 2)
+    matrix = np.array([[intrinsics.fx, 0, intrinsics.cx], [0, intrinsics.fy, intrinsics.cy], [0, 0, 1.0]])
+    if model == "equidistant":
+        ideal = cv2.fisheye.undistortPoints(seen, matrix, np.array(coefficients), P=matrix)
+        angles = np.hypot(*((seen - (intrinsics.cx, intrinsics.cy)) / (intrinsics.fx, intrinsics.fy)).reshape(-1, 2).T)
+        if angles.max() >= np.pi / 2:
+            return float("inf")
+    else:
+        stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 40, 1e-10)
+        ideal = cv2.undistortPoints(seen, matrix, np.array(coefficients), P=matrix, criteria=stop)
+    shift = np.linalg.norm(np.reshape(ideal, (-1, 2)) - seen.reshape(-1, 2), axis=1)
+    return float(shift.max()) if np.isfinite(shift).all() else float("inf")
