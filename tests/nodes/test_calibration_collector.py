@@ -27,6 +27,7 @@ class CameraAndArm:
 
     def __init__(self, probe: Probe) -> None:
         self.joints, self.speed, self.count = JOINTS.copy(), 0.0, 0
+        self.optics: tuple[Any, ...] = (d455_intrinsics(64, 48), D455)
         self.image = probe.create_publisher(Image, names.color("wrist"), names.SENSOR_QOS)
         self.info = probe.create_publisher(CameraInfo, names.color_info("wrist"), names.SENSOR_QOS)
         self.arm = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -36,7 +37,7 @@ class CameraAndArm:
         self.count += 1
         self.joints[0] += self.speed * 0.05
         self.arm.publish(convert.joint_state_message(self.count, self.joints, np.zeros(6), 0.1))
-        self.info.publish(convert.camera_info_message(d455_intrinsics(64, 48), self.count, "", D455))
+        self.info.publish(convert.camera_info_message(self.optics[0], self.count, "", *self.optics[1:]))
         self.image.publish(convert.color_message(np.full((48, 64, 3), self.count % 256, np.uint8), self.count, ""))
 
 
@@ -52,6 +53,17 @@ def test_a_picture_is_saved_with_the_pose_and_the_optics(ros: Any, probe: Probe,
     joints_rad: list[np.ndarray] = []
     read_poses(tmp_path / "new", lambda joints: joints_rad.append(joints) or np.eye(4))
     np.testing.assert_allclose(joints_rad, [JOINTS, JOINTS], atol=1e-8)
+    for optics, says in (
+        ((d455_intrinsics(64, 48), (0.1, 0.0, 0.0, 0.0), "equidistant"), "the lens of wrist is equidistant"),
+        ((d455_intrinsics(128, 96), D455), "its camera_info is for pictures of 128 x 96 px"),
+    ):
+        cell.optics = optics
+        ros.until(lambda since=cell.count: cell.count > since + 5)
+        with pytest.raises(InputError, match=says):
+            node.save_picture(20.0)
+    cell.optics = (d455_intrinsics(64, 48), (*D455, 0.0, 0.0, 0.0), "rational_polynomial")
+    ros.until(lambda since=cell.count: cell.count > since + 5)
+    node.save_picture(20.0).unlink()
     cell.speed = 0.1
     ros.until(lambda: cell.joints[0] > JOINTS[0] + 0.01)
     with pytest.raises(InputError, match="the arm is moving"):

@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CameraInfo, Image
 
-from merton.errors import InputError
+from merton.perception.camera import d455_intrinsics
 from merton.recording.writer import Channel, RecordingWriter
 from merton_nodes.cameras.camera_node import CameraNode
 from merton_nodes.ros import conversions as convert
@@ -140,18 +140,54 @@ def test_a_missing_source_keeps_the_node_down(ros: Any, capfd: Any, parameters: 
     assert says in capfd.readouterr().err
 
 
-def test_a_recording_without_a_complete_frame_is_an_error_and_ends_the_search(ros: Any, tmp_path: Path) -> None:
-    """Cut off after the first image, before anything that belongs to it."""
-    writer = RecordingWriter(tmp_path / "cut.mcap")
-    for kind, topic in ((Image, names.color("top")), (CameraInfo, names.color_info("top"))):
-        message = kind()
-        message.header.stamp.sec = len(topic)  # of different instants
-        writer.put(Channel(f"/{topic}", f"sensor_msgs/msg/{kind.__name__}"), bytes(serialize_message(message)), 1)
+def written(file: Path, *messages: tuple[str, Any]) -> Path:
+    """A recording of messages under their topics."""
+    writer = RecordingWriter(file)
+    for topic, message in messages:
+        kind = f"sensor_msgs/msg/{type(message).__name__}"
+        writer.put(Channel(f"/{topic}", kind), bytes(serialize_message(message)), 1)
     writer.close()
-    player = up(ros, CameraNode, source="bag", bag=str(tmp_path / "cut.mcap"), cameras=["top"])
-    with pytest.raises(InputError, match=r"cut\.mcap' has no frame of which all parts are there"):
-        ros.until(lambda: player.counters["times played"])
-    ros.error = None
+    return file
+
+
+def picture(stamp_ns: int, value: int = 7) -> Image:
+    return convert.color_message(np.full((48, 64, 3), value, np.uint8), stamp_ns, "")
+
+
+@pytest.mark.parametrize(
+    ("beside", "says"),
+    [
+        ((names.color_info("top"), convert.camera_info_message(d455_intrinsics(128, 96), 0, "")),
+         "its camera_info is for pictures of 128 x 96 px, and the picture has 64 x 48"),
+        ((names.depth("top"), convert.millimetre_message(np.ones((48, 64), np.uint16), 90_000_000, "")),
+         "the stamps of depth and colour are never nearer than 90 ms, and 17 ms is the most"),
+    ],
+)  # fmt: skip
+def test_a_recording_without_a_frame_keeps_the_node_down(
+    ros: Any, capfd: Any, tmp_path: Path, beside: tuple[str, Any], says: str
+) -> None:
+    file = written(tmp_path / "cut.mcap", (names.color("top"), picture(0)), beside)
+    node = ros.add(CameraNode, parameter_overrides=[Parameter("source", value="bag"), Parameter("bag", value=str(file))])
+    assert node.trigger_configure().name == "FAILURE"
+    assert says in capfd.readouterr().err
+
+
+def test_a_bag_of_one_camera_of_another_name_is_played_with_its_lens(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    info = convert.camera_info_message(d455_intrinsics(64, 48), 0, "", (0.1, 0.2, 0.3, 0.4), "equidistant")
+    file = written(
+        tmp_path / "one.mcap",
+        ("robot1/D455_1/color/image_raw", picture(0)),
+        ("robot1/D455_1/color/camera_info", info),
+    )
+    for parameters, camera in (({}, "D455_1"), ({"bag_topics": "top=/robot1/D455_1/color/image_raw"}, "top")):
+        stream = Stream(probe, camera)
+        node = up(ros, CameraNode, source="bag", bag=str(file), **parameters)
+        assert list(node.outputs) == [camera]
+        ros.until(lambda stream=stream: stream.color and stream.info)
+        assert (convert.color_array(stream.color[0]) == 7).all()
+        assert stream.info[0].distortion_model == "equidistant"
+        assert list(stream.info[0].d) == [0.1, 0.2, 0.3, 0.4]
+        node.closing.close()
 
 
 def test_a_recorded_run_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Image
 
+from merton.errors import InputError
 from merton.world.observation import CameraView, Intrinsics
 from merton_nodes.ros import conversions as convert
 
@@ -39,6 +41,22 @@ def test_depth_is_whole_millimetres_and_0_where_there_is_none() -> None:
     depth_m = [[0.0, 0.0004, 0.0006, 1.2344], [1.2346, 65.534, 65.6, -1.0], [np.nan, np.inf, -np.inf, 2.0]]
     message = sent(convert.depth_message(np.array(depth_m, np.float32), 0, "top"))
     assert np.frombuffer(message.data, "<u2").tolist() == [0, 0, 1, 1234, 1235, 65534, 0, 0, 0, 0, 0, 2000]
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_live_depth_of_either_byte_order(big: bool) -> None:
+    message = Image(height=1, width=2, encoding="32FC1", step=8, is_bigendian=int(big))
+    message.data = np.array([0.5, 1.25], ">f4" if big else "<f4").tobytes()
+    depth_m = convert.depth_array(message)
+    assert depth_m is not None
+    assert depth_m.tolist() == [[0.5, 1.25]]
+
+
+def test_a_live_camera_info_of_a_fisheye_lens_is_refused_by_its_name() -> None:
+    message = convert.camera_info_message(LENS, 0, "", (0.0,) * 4, "equidistant")
+    assert message.distortion_model == "equidistant"
+    with pytest.raises(InputError, match=r"lens \(equidistant\) moves pixels"):
+        convert.intrinsics_of(message)
 
 
 FAULTS = """

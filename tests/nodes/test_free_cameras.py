@@ -62,7 +62,25 @@ def test_older_and_never_completed_exposures_are_forgotten() -> None:
     cameras = FreeCameras(["top"])
     for stamp_ns in range(1, 500):
         expose(cameras, "top", stamp_ns, "color")
-    assert len(cameras._exposures["top"]) == MOST_EXPOSURES
-    expose(cameras, "top", 1000)
-    expose(cameras, "top", 900, "color")
-    assert list(cameras._exposures["top"]) == [1000]
+    assert len(cameras._messages["top"]["color"]) == MOST_EXPOSURES
+    expose(cameras, "top", 1_000_000_000)
+    expose(cameras, "top", 900_000_000, "color")
+    assert list(cameras._messages["top"]["color"]) == [1_000_000_000]
+
+
+def test_depth_may_be_stamped_beside_colour() -> None:
+    """Drivers that stamp each image themselves; the faulty copy of depth has the stamp of depth."""
+    cameras = FreeCameras(["top"])
+    cameras.parts = (*PARTS, FAULTY_DEPTH)
+    others = [name for name in PARTS if name != "depth"]
+    for at_ns, depth_ns in ((1_000_000_000, 1_001_000_000), (1_033_000_000, 1_034_000_000)):
+        expose(cameras, "top", depth_ns, "depth", FAULTY_DEPTH)
+        expose(cameras, "top", at_ns, *others)
+    messages = cameras.messages(["top"], 50, REFERENCE)
+    stamps = {name: convert.nanoseconds_of(message.header.stamp) for name, message in messages.items()}
+    assert stamps.pop("top depth") == stamps.pop(f"top {FAULTY_DEPTH}") == 1_034_000_000
+    assert set(stamps.values()) == {1_033_000_000}
+    far = FreeCameras(["top"])
+    expose(far, "top", 1_000_000_000, *others)
+    expose(far, "top", 1_020_000_000, "depth")
+    assert far.missing(["top"], 50, REFERENCE) == ["top"]
