@@ -167,7 +167,9 @@ def test_a_recording_without_a_frame_keeps_the_node_down(
     ros: Any, capfd: Any, tmp_path: Path, beside: tuple[str, Any], says: str
 ) -> None:
     file = written(tmp_path / "cut.mcap", (names.color("top"), picture(0)), beside)
-    node = ros.add(CameraNode, parameter_overrides=[Parameter("source", value="bag"), Parameter("bag", value=str(file))])
+    node = ros.add(
+        CameraNode, parameter_overrides=[Parameter("source", value="bag"), Parameter("bag", value=str(file))]
+    )
     assert node.trigger_configure().name == "FAILURE"
     assert says in capfd.readouterr().err
 

@@ -16,7 +16,9 @@ SHOWN = 5
 
 
 def lerobot_command(
-    source: Annotated[str, typer.Argument(metavar="RUN", help="A run, latest, or a recording such as a.mcap.")],
+    source: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run, latest, or a recording: a.mcap, a bag's folder.")
+    ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
     fps: Annotated[
         int | None,
@@ -31,10 +33,11 @@ def lerobot_command(
     The trials of a run are carried out again in the embedded cell; one that goes another way is left out.
     """
     from merton.experiment.run_names import find_run
+    from merton.recording.bag_files import is_recording
     from merton.release.lerobot import from_recording, from_run
 
     with progress("trials") as moved:
-        if Path(source).suffix == ".mcap":
+        if is_recording(Path(source)):
             made = from_recording.export(Path(source), out, fps, successful, moved)
         else:
             made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, moved)
@@ -48,6 +51,8 @@ def lerobot_command(
         print_err(
             f"pictures lag up to {made.lag_s:g} s behind the arm; of a simulated run, export the run, not the recording"
         )
+    if made.torn:
+        print_err(f"{made.torn}; the messages before it were used")
     for sentence in made.left_out[:SHOWN]:
         print_err(f"left out: {sentence}")
     if len(made.left_out) > SHOWN:

@@ -25,8 +25,14 @@ app = App("Score recorded runs again, play them, repair them, view them.")
 
 
 def recording_named(name: Path) -> Path:
-    """The recording that an argument names: a file, or the newest one of a run; raises InputError if it has none."""
-    if name.is_file() or name.suffix == ".mcap":
+    """The recording that an argument names: a file, the folder of a bag, or the newest one of a run.
+
+    Raises:
+        InputError: a run without a recording, or no run.
+    """
+    from merton.recording.bag_files import is_recording
+
+    if name.is_file() or is_recording(name):
         return name
     run = find_run(name)
     files = sorted(run.glob("recording*.mcap"), key=lambda file: file.stat().st_mtime)
@@ -37,7 +43,9 @@ def recording_named(name: Path) -> Path:
 
 Recording = Annotated[
     Path,
-    typer.Argument(metavar="RECORDING", callback=recording_named, help="A run, latest, or such as a.mcap."),
+    typer.Argument(
+        metavar="RECORDING", callback=recording_named, help="A run, latest, a file such as a.mcap, or a bag's folder."
+    ),
 ]
 
 
@@ -51,13 +59,26 @@ def rescore_command(recording: Recording) -> None:
 
 
 @app.command("play")
-def play_command(recording: Recording) -> None:
+def play_command(
+    recording: Recording,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CAMERA=TOPIC",
+            help="The colour image of a camera whose topic has another name, such as top=/my/image_raw; "
+            "top.depth=/my/depth for its depth. Repeat it.",
+        ),
+    ] = None,
+) -> None:
     """Play the cameras of a recording in this ROS domain until Ctrl-C."""
-    from merton.recording.reader import RecordingReader
+    from merton.perception.camera.bag import BagCamera
+    from merton.perception.camera.bag_topics import topics_of
 
-    RecordingReader(recording)
-    bag = f"bag:={json.dumps(str(recording.resolve()))}"
-    _run(str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag", "-p", bag)
+    topics = ", ".join(topic or [])
+    BagCamera(recording, None, topics_of(topics))  # reports a mistake before anything starts
+    parameters = {"bag": str(recording.resolve()), **({"bag_topics": topics} if topics else {})}
+    given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
+    _run(str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag", *given)
 
 
 @app.command("repair")
@@ -90,7 +111,7 @@ def _view_in_rerun(recording: Path) -> None:
     """Write the recording as rerun's own file beside it, and open that where there is a screen."""
     from merton.monitor.rerun_export import export
 
-    target = recording.with_suffix(".rrd")
+    target = beside(recording, ".rrd")
     with STDERR.status(f"reading {recording}"):
         count = export(recording, target)
     print_out(f"{count} messages are in {target}")
@@ -107,7 +128,7 @@ def _view_in_foxglove(recording: Path) -> None:
     from merton.recording.reader import RecordingReader
 
     RecordingReader(recording)
-    layout = recording.with_suffix(".foxglove.json")
+    layout = beside(recording, ".foxglove.json")
     write_layout(layout)
     print_out(f"layout: {layout} (in Foxglove: layouts, import from file; once)")
     program = next(filter(None, map(shutil.which, FOXGLOVE_PROGRAMS)), None)
@@ -118,6 +139,11 @@ def _view_in_foxglove(recording: Path) -> None:
         )
         return
     raise typer.Exit(subprocess.run([program, str(recording.resolve())], check=False).returncode)
+
+
+def beside(recording: Path, ending: str) -> Path:
+    """The file of this ending beside a recording."""
+    return recording.with_suffix(ending) if recording.is_file() else recording.with_name(recording.name + ending)
 
 
 def _has_screen() -> bool:

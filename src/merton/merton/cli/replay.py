@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
-from merton.cli.recordings import Recording
+from merton.cli.recordings import Recording, beside
 from merton.errors import InputError
 from merton.files import locked_folder
 
@@ -44,7 +44,7 @@ def replay_command(
             "scores of a recorded run again"
         )
     settings = [setting_of(text) for text in distort]
-    folder = out or recording.with_suffix(".twins")
+    folder = out or beside(recording, ".twins")
     with progress("trials") as move:
         found = replay(recording, settings, policy, workers, move)
     with locked_folder(folder, "merton replay"):
@@ -60,7 +60,7 @@ def _show(found: Replay) -> None:
     from merton.twins.summary import self_checks, summaries
 
     for note in found.notes:
-        print_err(f"{note[:1].upper()}{note[1:]}.")
+        print_err(f"{note}.")  # it may begin with a path
     for check in self_checks(found):
         print_out(
             f"Undistorted, {check.policy}: {check.same} of {check.decisions} chunks as recorded to the last bit, "

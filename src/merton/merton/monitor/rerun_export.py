@@ -16,7 +16,7 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.execution.kinematics import base_from_tcp
 from merton.monitor.motion import tool_speed_m_s
 from merton.monitor.scene import SceneView
-from merton.recording.messages import time_ns
+from merton.recording.messages import namespace_of, own_name, reading, time_ns
 from merton.recording.reader import RecordingReader
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.joint_state import arm_state
@@ -54,8 +54,10 @@ def export(recording: Path, target: Path) -> int:
     except (OSError, RuntimeError) as error:
         raise InfrastructureError(f"cannot write {target}: {error}") from None
     exporter = _Exporter(rr, stream)
+    namespace = namespace_of(reader.topics(), recording)
     for entry in reader.entries():
-        exporter.take(entry.topic.lstrip("/"), entry.log_time_ns, entry.decode)
+        with reading(entry):
+            exporter.take(own_name(entry.topic, namespace), entry.log_time_ns, entry.decode)
     stream.disconnect()
     if not exporter.count:
         raise InputError(f"{recording} has no message that rerun could show")
@@ -96,15 +98,14 @@ class _Exporter:
         stream.log("cell", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
 
     def take(self, topic: str, log_time_ns: int, decode: Callable[[], Any]) -> None:
-        """A message of a topic, which may stand in a namespace; those of other topics are left out."""
-        name = next((known for known in self._takes if topic == known or topic.endswith(f"/{known}")), None)
-        if name is None:
+        """A message of a topic of the graph; those of other topics are left out."""
+        if topic not in self._takes:
             return
         message = decode()
         self._stream.set_time("recorded", timestamp=np.datetime64(log_time_ns, "ns"))
         if (header := getattr(message, "header", None)) is not None:
             self._stream.set_time("cell", duration=np.timedelta64(time_ns(header.stamp), "ns"))
-        self._takes[name](message)
+        self._takes[topic](message)
         self.count += 1
 
     def _log(self, path: str, what: Any) -> None:

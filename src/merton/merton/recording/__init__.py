@@ -1,3 +1,3 @@
 """Runs recorded as MCAP: writing that never blocks, and reading also after a crash."""
 
-__all__ = ["images", "messages", "reader", "writer"]
+__all__ = ["bag_files", "entry", "images", "messages", "reader", "writer"]

@@ -22,9 +22,11 @@ _LARGEST_METADATA_BYTES = 4 << 20
 _LONGEST_MAGIC = max(len(MCAP), len(SQLITE))
 
 
-def is_bag(path: Path) -> bool:
-    """Whether a folder is one of `ros2 bag record`: it has the bag's metadata, or files of one."""
-    return path.is_dir() and ((path / METADATA).is_file() or bool(_parts(path)))
+def is_recording(path: Path) -> bool:
+    """Whether a path is called as a file of a recording, or is the folder of a bag; a run's folder is none."""
+    if path.is_dir():
+        return (path / METADATA).is_file() or (bool(_parts(path)) and not (path / "experiment.yaml").exists())
+    return path.name.endswith(ENDINGS) or path.suffix == ".bag"
 
 
 def files_of(path: Path) -> tuple[list[McapFile | SqliteFile], list[Path]]:

@@ -61,8 +61,9 @@ class McapFile:
                 if (schema := schemas.get(record.schema_id)) is not None:
                     forms[record.id] = Form(record.topic, schema.name, record.message_encoding, schema.encoding,
                                             schema.data, record.metadata)  # fmt: skip
-            elif isinstance(record, Message) and (form := forms.get(record.channel_id)) is not None:
-                if topics is None or form.topic in topics:
+            elif isinstance(record, Message):
+                form = forms.get(record.channel_id)
+                if form is not None and (topics is None or form.topic in topics):
                     yield decoder.entry(form, record.data, record.log_time, record.publish_time, record.sequence)
 
     def _records(self) -> Iterator[Any]:
@@ -91,10 +92,8 @@ class McapFile:
                     break
                 except Exception as error:  # garbage makes the parser and the decompressors raise any type
                     if not complete:
-                        self.torn = (
-                            f"{self.path} is torn or damaged near byte {at} of {'its content' if self._packed else size}"
-                            f": {reason_of(error)}"
-                        )
+                        whole = "its content" if self._packed else size
+                        self.torn = f"{self.path} is torn or damaged near byte {at} of {whole}: {reason_of(error)}"
                     return
                 complete = complete or isinstance(record, Footer)
 

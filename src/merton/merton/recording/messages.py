@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, MertonError
@@ -33,8 +34,8 @@ def reading(entry: Entry) -> Iterator[None]:
         ) from error
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError) as error:
         raise InputError(
-            f"{entry.file}: a message on {entry.topic}, of the type {entry.type_name}, is not of the form that is read: "
-            f"{reason_of(error)}"
+            f"{entry.file}: a message on {entry.topic}, of the type {entry.type_name}, is not of the form that is "
+            f"read: {reason_of(error)}"
         ) from error
 
 
@@ -53,3 +54,30 @@ def outcome_of(result: Any) -> Outcome:
     if not 0 <= result.outcome < len(_OUTCOMES):
         raise InputError(f"trial {result.trial_id!r} has the outcome {result.outcome}, which is not known")
     return _OUTCOMES[result.outcome]
+
+
+_OF_A_GRAPH = ("cell/state", "trial_results", "trial_evidence", "experiment/chunk/distorted")
+"""Topics that Merton's graph alone has."""
+
+
+def namespace_of(topics: Iterable[str], recording: Path) -> str:
+    """The namespace of Merton's graph in a recording, "" or such as "lab1/"; topics are counted without a first slash.
+
+    Other programs have topics that end alike, such as the joint states of a controller: a reader that needs the state
+    of the robot takes the topics of this namespace alone.
+
+    Raises:
+        InputError: there are several graphs.
+    """
+    plain = [topic.lstrip("/") for topic in topics]
+    found = {topic.removesuffix(own) for topic in plain for own in _OF_A_GRAPH if f"/{topic}".endswith(f"/{own}")}
+    if len(found) > 1:
+        shown = ", ".join(f"/{namespace}".rstrip("/") or "/" for namespace in sorted(found))
+        raise InputError(f"{recording} has the topics of {len(found)} graphs, in {shown}: record one of them alone")
+    return found.pop() if found else ""
+
+
+def own_name(topic: str, namespace: str) -> str:
+    """The name of a topic in a namespace of `namespace_of`, such as "joint_states"; "" for a topic of another one."""
+    plain = topic.lstrip("/")
+    return plain.removeprefix(namespace) if plain.startswith(namespace) else ""

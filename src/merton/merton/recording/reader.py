@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from merton.errors import InputError, require
+from merton.files import file_sha256
 from merton.recording.bag_files import files_of
 from merton.recording.entry import Entry, Form
 from merton.recording.writer import mcap_writer
 
-__all__ = ["Entry", "RecordingReader", "repair"]
+__all__ = ["Entry", "RecordingReader", "recording_sha256", "repair"]
 
 
 class RecordingReader:
@@ -52,6 +54,12 @@ class RecordingReader:
         """
         for file in self.files:
             yield from file.entries(topics)
+
+
+def recording_sha256(path: Path) -> str:
+    """The SHA-256 of a recording: of its file, or of the sums of its parts in their order, a line each."""
+    parts = [file_sha256(file.path) for file in files_of(path)[0]]
+    return parts[0] if not path.is_dir() else sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest()
 
 
 def repair(path: Path, target: Path) -> int:

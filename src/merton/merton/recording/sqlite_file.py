@@ -52,9 +52,7 @@ class SqliteFile:
         decoder = Decoder(self.path)
         with self._opened() as database:
             forms = {
-                number: form
-                for number, form in self._forms(database).items()
-                if topics is None or form.topic in topics
+                number: form for number, form in self._forms(database).items() if topics is None or form.topic in topics
             }
             asked = ",".join("?" * len(forms))
             query = f"SELECT topic_id, timestamp, data FROM messages WHERE topic_id IN ({asked}) ORDER BY timestamp, id"
@@ -95,8 +93,8 @@ class SqliteFile:
                 while block := blocks.read(_MIB):
                     if content.write(block) and content.tell() > most:
                         raise InputError(
-                            f"{self.path} unpacks to more than {LARGEST_RATIO} times its size: if that is right, unpack "
-                            f"it by hand, zstd -d {self.path.name}, and give the new file"
+                            f"{self.path} unpacks to more than {LARGEST_RATIO} times its size: if that is right, "
+                            f"unpack it by hand, zstd -d {self.path.name}, and give the new file"
                         )
             content.flush()
         except zstandard.ZstdError as error:

@@ -13,23 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, InvalidActionError
-from merton.recording.messages import header_ns, outcome_of
+from merton.perception.camera.pairing import nearest
+from merton.recording.messages import header_ns, namespace_of, outcome_of, own_name, reading
 from merton.recording.reader import RecordingReader
 from merton.results.records import Outcome, TestCase
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.camera_info import pinhole_of
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
 from merton.world.joint_state import arm_state
 from merton.world.observation import Intrinsics
 
 ROBOT = "merton_cell"
 """The name of the robot in `robot_description`, of the simulated cell and of the lab alike."""
-_CAMERA = re.compile(r"camera/([^/]+)/(color/image_raw|color/camera_info|aligned_depth_to_color/image_raw)")
+_CAMERA = re.compile(
+    r"camera/([^/]+)/(color/image_raw(?:/compressed)?|color/camera_info"
+    r"|aligned_depth_to_color/image_raw(?:/compressed|/compressedDepth)?)"
+)
 _ROBOT_NAME = re.compile(r"<robot\b[^>]*\bname=\"([^\"]*)\"")
 _NEVER_NS = 1 << 63
 _BEHIND = 16
 """So many scenes may one topic of a recording be behind another: a recorder writes what has come topic by topic."""
 _IMAGE_FIELDS = ("format", "encoding", "height", "width", "step", "is_bigendian", "data")
-"""Of sensor_msgs Image and CompressedImage, as `merton.perception.camera.bag` reads them."""
+"""Of sensor_msgs Image and CompressedImage, as `merton.perception.camera.decoding` reads them."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +44,16 @@ class Picture:
     Attributes:
         color: the fields of the message of the colour image, sensor_msgs Image or CompressedImage, without its header.
         depth: those of the depth image; None if the recording has none of this instant.
-        intrinsics: of the newest camera_info before it; None if there was none.
+        intrinsics: of the nearest camera_info; None if there was none.
         stamp_ns: on the cell's clock [ns].
+        fault: why its camera_info cannot be used, in a sentence; else empty.
     """
 
     color: Any
     depth: Any
     intrinsics: Intrinsics | None
     stamp_ns: int
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,11 +137,32 @@ class _Scene:
     decisions: tuple[Decision, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Result:
+    """What twins take of a merton_interfaces/TrialResult."""
+
+    experiment_id: str
+    trial_id: str
+    agent: str
+    task: str
+    scene: int
+    distortion: str
+    level: float
+    seed: int
+    outcome: Outcome
+
+
+def _result_of(message: Any) -> _Result:
+    distortion = message.distortion
+    return _Result(message.experiment_id, message.trial_id, message.agent_id, message.task, message.scene_seed,
+                   distortion.name, distortion.level, distortion.seed, outcome_of(message))  # fmt: skip
+
+
 class _Reading:
     """The state of a pass over a recording."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, namespace: str) -> None:
+        self.path, self.namespace = path, namespace
         self.starts: list[int] = []
         self.scenes: list[_Scene] = []
         self.counter = -1
@@ -143,28 +171,27 @@ class _Reading:
         self.joints: list[tuple[int, NDArray[np.float64], float]] = []
         self.linkage = False
         self.pictures: dict[str, dict[int, dict[str, Any]]] = {}
-        self.intrinsics: dict[str, Intrinsics] = {}
-        self.results: list[Any] = []
-        self.firsts: dict[str, Any] = {}
+        self.results: list[_Result] = []
+        self.firsts: dict[str, ActionChunk | str | None] = {}
+        """The first chunk of the evidence of each trial; a sentence for one that cannot be used, None without any."""
 
     def take(self, entry: Any) -> None:
         """Take one message in."""
-        topic = entry.topic.removesuffix("/compressed")
-        name = topic.rpartition("/")[2]
-        if found := _CAMERA.search(topic):
+        name = own_name(entry.topic, self.namespace)
+        if found := _CAMERA.fullmatch(name):
             self._picture(found[1], found[2], entry.decode())
-        elif topic.endswith("cell/state"):
+        elif name == "cell/state":
             self._state(entry.decode())
         elif name == "joint_states":
             self._joints(entry.decode())
-        elif topic.endswith("experiment/chunk/distorted"):
+        elif name == "experiment/chunk/distorted":
             message = entry.decode()
             self.chunks.append((header_ns(message), self._chunk(message)))
         elif name == "trial_results":
-            self.results.append(entry.decode())
+            self.results.append(_result_of(entry.decode()))
         elif name == "trial_evidence":
             message = entry.decode()
-            self.firsts[message.trial_id] = message.first_chunks
+            self.firsts[message.trial_id] = self._first(message.first_chunks)
         elif name == "robot_description":
             robot = _ROBOT_NAME.search(entry.decode().data)
             if robot and robot[1] != ROBOT:
@@ -181,6 +208,13 @@ class _Reading:
                                  done=message.done)  # fmt: skip
         except InvalidActionError as error:
             raise InputError(f"{self.path}: a recorded chunk cannot be used: {error}") from None
+
+    def _first(self, chunks: Any) -> ActionChunk | str | None:
+        """The second of the first chunks of an evidence, which is of the distorted pictures."""
+        try:
+            return self._chunk(chunks[1]) if chunks else None
+        except InputError as error:
+            return str(error)
 
     def _state(self, state: Any) -> None:
         if state.scene == self.counter:
@@ -201,22 +235,25 @@ class _Reading:
         self.joints.append((header_ns(message), state.joints_rad, state.opening_m))
 
     def _picture(self, camera: str, kind: str, message: Any) -> None:
-        if kind == "color/camera_info":
-            k = message.k
-            self.intrinsics[camera] = Intrinsics(message.width, message.height, *(float(k[i]) for i in (0, 4, 2, 5)))
-            return
-        part = "color" if kind == "color/image_raw" else "depth"
-        fields = [name for name in _IMAGE_FIELDS if hasattr(message, name)]
-        image = SimpleNamespace(**{name: getattr(message, name) for name in fields})
         kept = self.pictures.setdefault(camera, {}).setdefault(header_ns(message), {})
+        if kind == "color/camera_info":
+            try:
+                kept["info"] = pinhole_of(message)
+            except InputError as error:  # which matters where the picture is looked at
+                kept["info"] = str(error)
+            return
+        part = "color" if kind.startswith("color") else "depth"
+        fields = [name for name in _IMAGE_FIELDS if hasattr(message, name)]
         if not hasattr(kept.get(part), "encoding"):  # a raw image has lost nothing
-            kept[part] = image
+            kept[part] = SimpleNamespace(**{name: getattr(message, name) for name in fields})
 
     def _forget(self, before_ns: int) -> None:
         self.chunks = [item for item in self.chunks if item[0] >= before_ns]
         self.joints = [item for item in self.joints if item[0] >= before_ns]
         for camera, at in self.pictures.items():
-            self.pictures[camera] = {stamp: parts for stamp, parts in at.items() if stamp >= before_ns}
+            last = max((stamp for stamp, parts in at.items() if "info" in parts and stamp < before_ns), default=None)
+            newer = {stamp: parts for stamp, parts in at.items() if stamp >= before_ns}
+            self.pictures[camera] = ({} if last is None else {last: {"info": at[last]["info"]}}) | newer
 
     def _settle(self, number: int) -> None:
         """Give the decisions of a scene their pictures and the state of the arm, while those are still kept."""
@@ -246,8 +283,14 @@ class _Reading:
         newest = max((at for at, parts in seen.items() if "color" in parts), default=None)
         if newest is None:
             return None
-        parts = seen[newest]
-        return Picture(parts["color"], parts.get("depth"), self.intrinsics.get(camera), newest)
+        at = self.pictures[camera]
+        deep = nearest((stamp for stamp, parts in at.items() if "depth" in parts), newest)
+        told = nearest((stamp for stamp, parts in at.items() if "info" in parts), newest, None)
+        info = None if told is None else at[told]["info"]
+        depth = None if deep is None else at[deep]["depth"]
+        if isinstance(info, str):
+            return Picture(at[newest]["color"], depth, None, newest, info)
+        return Picture(at[newest]["color"], depth, info, newest)
 
     def trials(self) -> Recorded:
         """The scenes with their results."""
@@ -269,15 +312,14 @@ class _Reading:
                 found.append(_trial(fitting, result))
         return Recorded(tuple(found), len(waiting), self.linkage)
 
-    def _fits(self, scene: _Scene, result: Any) -> bool:
+    def _fits(self, scene: _Scene, result: _Result) -> bool:
         """Whether a result is of this scene: the same task, and the first chunk of its evidence, if there is any."""
-        if (scene.task, scene.seed) != (result.task, result.scene_seed):
+        if (scene.task, scene.seed) != (result.task, result.scene):
             return False
-        chunks = self.firsts.get(result.trial_id)
-        if not chunks:
+        told, first = self.firsts.get(result.trial_id), scene.decisions[0].chunk
+        if told is None:
             return True
-        first = scene.decisions[0].chunk
-        return first.model == chunks[1].model_id and np.array_equal(first.deltas, self._chunk(chunks[1]).deltas)
+        return isinstance(told, ActionChunk) and first.model == told.model and np.array_equal(first.deltas, told.deltas)
 
 
 def _of_its_instant(stamp_ns: int, decision: Decision) -> Decision:
@@ -297,26 +339,27 @@ def read_recording(path: Path) -> Recorded:
         InputError: no recording, no trial in it, or one of another robot.
         MissingDependencyError: without the extra `recording`.
     """
-    reader, reading = RecordingReader(path), _Reading(path)
+    reader = RecordingReader(path)
+    taken = _Reading(path, namespace_of(reader.topics(), path))
     for entry in reader.entries():
-        reading.take(entry)
-    found = reading.trials()
+        with reading(entry):
+            taken.take(entry)
+    found = taken.trials()
     if not found.trials:
         raise InputError(f"{path} has no trial with its result and the chunks of a policy")
     return replace(found, torn=reader.torn)
 
 
-def _trial(scene: _Scene, result: Any) -> RecordedTrial:
-    distortion = result.distortion
+def _trial(scene: _Scene, result: _Result) -> RecordedTrial:
     return RecordedTrial(
         result.trial_id,
-        result.agent_id,
+        result.agent,
         result.task,
-        result.scene_seed,
-        distortion.name,
-        distortion.level,
-        distortion.seed,
-        outcome_of(result),
+        result.scene,
+        result.distortion,
+        result.level,
+        result.seed,
+        result.outcome,
         scene.decisions[0].chunk.model,
         scene.instruction,
         scene.decisions,

@@ -12,9 +12,9 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
-from merton.files import file_sha256
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.recording.reader import recording_sha256
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
 from merton.twins.recorded import Recorded, RecordedTrial, read_recording
@@ -55,7 +55,7 @@ def replay(
     Seeds, and the gate of images, are those of the experiment.yaml beside the recording; without one the seed is 0.
 
     Args:
-        path: an MCAP file.
+        path: a recording: a file, or the folder of a bag.
         settings: distortions; level 0 is always there.
         policy: that is asked, of the catalogue; None for each trial's own.
         workers: processes; None: one for each usable core, where it pays.
@@ -87,7 +87,7 @@ def replay(
     about: dict[str, object] = {
         "merton": __version__,
         "recording": path.name,
-        "recording_sha256": file_sha256(path),
+        "recording_sha256": recording_sha256(path),
         "seed": design.seed,
         **(
             {"quality_metric": design.quality_metric, "min_image_quality": design.min_image_quality}

@@ -182,6 +182,8 @@ def missing_picture(trial: RecordedTrial, decision: Decision, policy: str) -> st
 
 
 def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, deep: bool) -> CameraView:
+    if picture.fault:
+        raise InputError(f"the camera_info of the camera {camera!r} cannot be used: {picture.fault}")
     color = color_of(picture.color)
     depth_m = depth_m_of(picture.depth) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])

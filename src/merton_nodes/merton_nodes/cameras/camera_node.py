@@ -35,7 +35,7 @@ class CameraNode(StageNode):
             "source", "cell", "where frames come from", choices=("cell", "realsense", "bag", "folder")
         )
         cell = declared_cell(self)
-        wanted = list(self.parameter("cameras", [""], "the cameras to play; [\"\"]: those of the bag, or of the cell"))
+        wanted = list(self.parameter("cameras", [""], 'the cameras to play; [""]: those of the bag, or of the cell'))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
         bag = self.parameter("bag", "", "with source bag: the file of a recording, or the folder of a bag")

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from merton.errors import MertonError
 from merton.experiment.scoring import Evidence, differences, score
+from merton.recording.messages import reading
 from merton.recording.reader import RecordingReader
 from merton.results.records import TrialRecord
 from merton_nodes.ros import names, trial_messages
@@ -53,12 +54,13 @@ def rescored(path: Path) -> Rescored:
         topic = entry.topic.rpartition("/")[2]
         if topic not in (names.TRIAL_RESULTS, names.TRIAL_EVIDENCE):
             continue
-        message = entry.decode()
-        key = (message.experiment_id, message.trial_id)
-        if topic == names.TRIAL_RESULTS:
-            results[key] = trial_messages.record_of(message)
-        else:
-            evidence[key] = trial_messages.evidence_of(message)
+        with reading(entry):
+            message = entry.decode()
+            key = (message.experiment_id, message.trial_id)
+            if topic == names.TRIAL_RESULTS:
+                results[key] = trial_messages.record_of(message)
+            else:
+                evidence[key] = trial_messages.evidence_of(message)
     found = [
         Difference(trial, *difference)
         for (experiment, trial), record in results.items()

@@ -14,7 +14,7 @@ from merton.people.project import Loaded
 from merton.people.source_settings import Recording
 
 TOP = "top"
-_IMAGES = re.compile(r"^(?:/.*)?/?camera/([^/]+)/color/image_raw/compressed$")
+_IMAGES = re.compile(r"camera/([^/]+)/color/image_raw/compressed")
 _OUTCOMES = {0: "success", 1: "failure"}
 """Of merton_interfaces/TrialResult that a judge tells."""
 
@@ -67,24 +67,28 @@ def items_of(loaded: Loaded, settings: Recording, on_progress: Callable[[int, in
 
 def _trials(file: Path) -> Iterator[tuple[_Trial, Any]]:
     """Each trial with its result, a message merton_interfaces/TrialResult; a result that is repeated counts once."""
+    from merton.recording.messages import namespace_of, own_name, reading
     from merton.recording.reader import RecordingReader
 
-    trial, known = _Trial(), set[tuple[str, str]]()
-    for entry in RecordingReader(file).entries():
-        images = _IMAGES.match(entry.topic)
-        if images:
-            content = bytes(entry.decode().data)
-            trial.pictures.setdefault(images[1], []).append((entry.log_time_ns / 1e9, content))
-        elif entry.topic.endswith("cell/state"):
-            state = entry.decode()
-            if trial.scene not in (-1, state.scene):
-                trial = _Trial()
-            trial.scene, trial.instruction = state.scene, state.instruction
-        elif entry.topic.rpartition("/")[2] == "trial_results":
-            result = entry.decode()
-            key = (result.experiment_id, result.trial_id)
-            is_judged = result.outcome in _OUTCOMES or result.error_code == ErrorCode.NOT_JUDGED
+    reader, trial, known = RecordingReader(file), _Trial(), set[tuple[str, str]]()
+    namespace = namespace_of(reader.topics(), file)
+    for entry in reader.entries():
+        name, done = own_name(entry.topic, namespace), None
+        with reading(entry):
+            if images := _IMAGES.fullmatch(name):
+                content = bytes(entry.decode().data)
+                trial.pictures.setdefault(images[1], []).append((entry.log_time_ns / 1e9, content))
+            elif name == "cell/state":
+                state = entry.decode()
+                if trial.scene not in (-1, state.scene):
+                    trial = _Trial()
+                trial.scene, trial.instruction = state.scene, state.instruction
+            elif name == "trial_results":
+                done = entry.decode()
+                key = (done.experiment_id, done.trial_id)
+                is_judged = done.outcome in _OUTCOMES or done.error_code == ErrorCode.NOT_JUDGED
+        if done is not None:
             if key not in known and is_judged:
-                yield trial, result
+                yield trial, done
             known.add(key)
             trial = _Trial(scene=trial.scene, instruction=trial.instruction)

@@ -136,4 +136,3 @@ def _metres(values: NDArray[np.uint16], a: float, b: float) -> NDArray[np.float3
 def _encoding_of(form: str) -> str:
     """The encoding of the image before it was compressed, as a CompressedImage names it; empty if it does not."""
     return form.partition(";")[0].strip() if ";" in form else ""
-

@@ -28,11 +28,13 @@ class Exported:
     Attributes:
         left_out: a sentence for each trial that was.
         lag_s: how far a picture lags behind its frame, at most [s].
+        torn: where the recording breaks off, in one sentence; empty if it does not.
     """
 
     counts: Counts
     left_out: tuple[str, ...]
     lag_s: float = 0.0
+    torn: str = ""
 
 
 @contextmanager

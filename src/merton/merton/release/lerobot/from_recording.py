@@ -10,10 +10,9 @@ import numpy as np
 
 from merton import __version__
 from merton.errors import InputError, require
-from merton.files import file_sha256
 from merton.perception.images import decode_image
-from merton.recording.messages import header_ns
-from merton.recording.reader import RecordingReader
+from merton.recording.messages import header_ns, namespace_of, own_name, reading
+from merton.recording.reader import RecordingReader, recording_sha256
 from merton.release.lerobot.dataset import Facts, put_together
 from merton.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
 from merton.release.lerobot.folder import Exported, begun, facts_of
@@ -42,7 +41,7 @@ def export(
     recording has it. The arm's states are interpolated between those that were recorded.
 
     Args:
-        recording: an MCAP file of recorder_node.
+        recording: of recorder_node: a file, or the folder of a bag.
         out: a new or empty folder, or one in which the same call was interrupted.
         fps: frames a second, 1 .. 200; None: as many as a camera delivers.
         successful: successes alone.
@@ -63,7 +62,7 @@ def export(
         raise InputError(f"{recording} has no pictures of a color camera")
     rate = fps or timeline.rate_hz
     wanted = [trial for trial in timeline.trials if trial.record.success or not successful]
-    asked = {"source": recording.name, "recording_sha256": file_sha256(recording), "fps": rate,
+    asked = {"source": recording.name, "recording_sha256": recording_sha256(recording), "fps": rate,
              "successful": successful}  # fmt: skip
     with begun(out, asked) as parts:
         left_out, made = list(timeline.left_out), list[tuple[Path, Facts]]()
@@ -87,28 +86,33 @@ def export(
             made.append((folder, {**facts_of(trial.record), "oldest_picture_s": _oldest_s(taken, times)}))
         if not made:
             reason = left_out[0] if left_out else f"no trial of it is a success among {len(timeline.trials)}"
-            raise InputError(f"{recording} cannot be exported: {reason}")
+            broken = f" ({timeline.torn})" if timeline.torn else ""
+            raise InputError(f"{recording} cannot be exported: {reason}{broken}")
         provenance = {
             **asked, "merton": __version__, "left_out": left_out,
+            **({"breaks_off": timeline.torn.replace(str(recording), recording.name)} if timeline.torn else {}),
             "pictures": "the last picture of each camera up to the frame's time, as the policy saw it: through the "
             "distortion of the trial. A lab's recording has them as JPEG of quality 92 unless it was asked for PNG",
             "limits": "`oldest_picture_s` of an episode is how far a picture lags behind its frame at most. Pictures "
             "of a lab show all that stood before its cameras: look at them before you publish them.",
         }  # fmt: skip
         counts = put_together(out, made, rate, provenance)
-    return Exported(counts, tuple(left_out), max(facts["oldest_picture_s"] for _, facts in made))
+    return Exported(counts, tuple(left_out), max(facts["oldest_picture_s"] for _, facts in made), timeline.torn)
 
 
 def _with_pictures(recording: Path, trials: list[Shown]) -> Iterator[tuple[Shown, dict[str, _Taken]]]:
     """Each trial with its pictures by camera; those of one trial are in memory at a time."""
     waiting, taken = sorted(trials, key=lambda trial: trial.start_ns), dict[str, _Taken]()
     distorted: set[str] = set()
-    for entry in RecordingReader(recording).entries():
-        match = IMAGES.match(entry.topic)
+    reader = RecordingReader(recording)
+    namespace = namespace_of(reader.topics(), recording)
+    for entry in reader.entries():
+        match = IMAGES.fullmatch(own_name(entry.topic, namespace))
         if not match:
             continue
-        message = entry.decode()
-        stamp, camera = header_ns(message), match[1] or match[3]
+        with reading(entry):
+            message = entry.decode()
+            stamp, camera, content = header_ns(message), match[1] or match[3], bytes(message.data)
         while waiting and stamp > waiting[0].end_ns + EARLIER_NS // 30:
             trial = waiting.pop(0)
             yield trial, _within(taken, trial)
@@ -118,7 +122,7 @@ def _with_pictures(recording: Path, trials: list[Shown]) -> Iterator[tuple[Shown
             distorted.add(camera)
             taken.pop(camera, None)
         if (camera in distorted) == bool(match[2]) and stamp > waiting[0].start_ns - EARLIER_NS:
-            taken.setdefault(camera, []).append((stamp, bytes(message.data)))
+            taken.setdefault(camera, []).append((stamp, content))
         for kept in taken.values():
             while len(kept) > 1 and kept[1][0] <= waiting[0].start_ns:
                 kept.pop(0)

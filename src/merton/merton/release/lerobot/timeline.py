@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from merton.errors import InputError
-from merton.recording.messages import header_ns, outcome_of
+from merton.recording.messages import header_ns, namespace_of, outcome_of, own_name, reading
 from merton.recording.reader import RecordingReader
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.world.geometry import Array
 from merton.world.joint_state import arm_state
 
-IMAGES = re.compile(r"^(?:.*/)?(?:camera/([^/]+)/color|(distorted)/([^/]+))/image_raw/compressed$")
-"""Topics of colour images: a camera's own, or its distorted copy, which a policy sees."""
+IMAGES = re.compile(r"(?:camera/([^/]+)/color|(distorted)/([^/]+))/image_raw/compressed")
+"""Names of topics of colour images: a camera's own, or its distorted copy, which a policy sees."""
 _TOPICS = ("joint_states", "cell/state", "gripper_controller/commands", "experiment/progress",
            "experiment/chunk/distorted", "trial_results")  # fmt: skip
 
@@ -42,6 +42,7 @@ class Timeline:
         trials: those that have a result and moved the arm, in their order.
         left_out: a sentence for each other one that has a result.
         linkage: the gripper has one.
+        torn: where the recording breaks off, in one sentence; empty if it does not.
         rate_hz: pictures of a camera per second while it delivers; None without any.
 
     Raises:
@@ -57,14 +58,20 @@ class Timeline:
         self._begun: list[tuple[int, str]] = []  # when it was sent, trial under way
         self._chunks: list[tuple[int, int]] = []  # when it was sent, stamp of what it was decided on
         self._pictures: dict[str, list[int]] = {}
-        results: dict[tuple[str, str], Any] = {}
-        for entry in RecordingReader(recording).entries():
-            topic = next((one for one in _TOPICS if entry.topic == one or entry.topic.endswith(f"/{one}")), "")
-            if topic == "trial_results":
+        results: dict[tuple[str, str], TrialRecord] = {}
+        reader = RecordingReader(recording)
+        namespace = namespace_of(reader.topics(), recording)
+        for entry in reader.entries():
+            name = own_name(entry.topic, namespace)
+            if name not in _TOPICS and not IMAGES.fullmatch(name):
+                continue
+            with reading(entry):
                 message = entry.decode()
-                results.setdefault((message.experiment_id, message.trial_id), message)
-            elif topic or IMAGES.match(entry.topic):
-                self._take(topic, entry.topic, entry.decode(), entry.publish_time_ns)
+                if name == "trial_results":
+                    results.setdefault((message.experiment_id, message.trial_id), record_of(message))
+                else:
+                    self._take(name, message, entry.publish_time_ns)
+        self.torn = reader.torn
         self._begun.sort()
         self._chunks.sort()
         if not results:
@@ -72,8 +79,8 @@ class Timeline:
         self.rate_hz = self._rate()
         self.trials: list[Shown] = []
         self.left_out: list[str] = []
-        for message in results.values():
-            self._add(message)
+        for record in results.values():
+            self._add(record)
 
     def at(self, times_ns: Array) -> tuple[Array, Array, Array]:
         """Joint angles (n, 6) [rad], opening [m] and commanded opening [m] at times of a trial [ns].
@@ -91,7 +98,7 @@ class Timeline:
         commanded = [goals[bisect_right(moments, moment) - 1][1] for moment in sent]
         return rows[:, :6], rows[:, 6], np.array(commanded)
 
-    def _take(self, topic: str, whole: str, message: Any, sent_ns: int) -> None:
+    def _take(self, topic: str, message: Any, sent_ns: int) -> None:
         match topic:
             case "joint_states":
                 state, stamp = arm_state(message.name, message.position), header_ns(message)
@@ -111,15 +118,14 @@ class Timeline:
             case "experiment/chunk/distorted":
                 self._chunks.append((sent_ns, header_ns(message)))
             case _:
-                self._pictures.setdefault(whole, []).append(header_ns(message))
+                self._pictures.setdefault(topic, []).append(header_ns(message))
 
     def _rate(self) -> int | None:
         rates = [1e9 / float(np.median(steps)) for steps in map(np.diff, self._pictures.values()) if len(steps)]
         return max(1, round(max(rates))) if rates else None
 
-    def _add(self, message: Any) -> None:
+    def _add(self, record: TrialRecord) -> None:
         """A trial by its result."""
-        record = record_of(message)
         if record.outcome is Outcome.INFRASTRUCTURE:
             return
         known = [sent for sent, _ in self._begun]
