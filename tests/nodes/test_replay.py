@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 from merton_interfaces.msg import CellState, TrialEvidence
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import CompressedImage
+from sensor_msgs.msg import CompressedImage, JointState
 from std_msgs.msg import String
 from typer.testing import CliRunner
 
 pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
 
+from bags import write_bag
 from merton.cli.main import app
 from merton.errors import InputError
 from merton.experiment.plan import distortion_seed, single_trial
 from merton.files import file_sha256
 from merton.perception.camera.decoding import color_of
+from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.twins.executed import WatchedPorts, recorded_run
@@ -164,6 +166,90 @@ def test_a_raw_image_comes_before_its_jpeg(trials, tmp_path: Path) -> None:
         told = [*content[:place], (content[number][0].removesuffix("/compressed"), raw), *content[place:]]
         found = read_recording(write(tmp_path / f"{place}.mcap", told))
         assert np.array_equal(color_of(found.trials[0].decisions[0].pictures["top"].color), grey)
+
+
+def bag_of(content: MESSAGES) -> list[Any]:
+    """The messages as the helper of bags takes them."""
+    found = []
+    for topic, message in content:
+        schema = schema_of(type_name(type(message)))
+        found.append((topic, schema.name, schema.text, schema.type_hash, bytes(serialize_message(message))))
+    return found
+
+
+def seen(path: Path) -> list[tuple[Any, ...]]:
+    """What is read of each trial."""
+    return [
+        (trial.id, trial.outcome, [(one.joints_rad.tolist(), one.least_opening_m, one.pictures, one.chunk.deltas.tolist())
+                                   for one in trial.decisions])
+        for trial in read_recording(path).trials
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("storage", "packed", "parts"),
+    [("MCAP", "NONE", 4), ("MCAP", "MESSAGE", 3), ("MCAP", "FILE", 2), ("SQLITE3", "NONE", 5), ("SQLITE3", "FILE", 1)],
+)
+def test_a_bag_is_read_whole_whatever_its_form(trials, recording, tmp_path, storage, packed, parts) -> None:
+    """The seams of the parts lie within trials."""
+    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
+    bag = write_bag(tmp_path / "bag", bag_of(messages(trials)), storage, packed, parts)
+    assert seen(bag) == seen(recording)
+    assert len(seen(bag)) == len(trials)
+
+
+@pytest.mark.parametrize(
+    "topic", ["/joint_state_broadcaster/joint_states", "/gazebo/joint_states", "/kinova/joint_states"]
+)
+def test_joint_states_of_other_programs_are_not_the_robots(trials, recording, tmp_path: Path, topic: str) -> None:
+    """As `ros2 bag record --all` has them: without the gripper, or of another arm."""
+    content = messages(trials)
+    foreign = convert.joint_state_message(1, np.full(6, 9.0), np.zeros(6), 0.02)
+    bare = JointState(header=foreign.header, name=["elbow_joint"], position=[1.0])
+    told: MESSAGES = [("/kinova/robot_description", String(data='<robot name="gen3"/>'))]
+    for name, message in content:
+        told.append((name, message))
+        if name == "/joint_states":
+            for other in (foreign, bare):
+                late = type(other)(header=message.header, name=other.name, position=other.position)
+                told.append((topic, late))
+    assert seen(write(tmp_path / "all.mcap", told)) == seen(recording)
+
+
+def test_a_graph_in_a_namespace_is_read_and_two_graphs_are_refused(trials, recording, tmp_path: Path) -> None:
+    content = messages(trials)
+    lab = [(f"/lab1{name}", message) for name, message in content]
+    foreign = [("/joint_states", JointState(name=["panda_joint1"], position=[0.0]))]
+    assert seen(write(tmp_path / "lab.mcap", foreign + lab)) == seen(recording)
+    with pytest.raises(InputError, match=r"the topics of 2 graphs, in /, /lab1: record one"):
+        read_recording(write(tmp_path / "two.mcap", content + lab))
+
+
+def test_a_camera_info_that_does_not_fit_is_a_fault_of_the_recording(trials, tmp_path: Path) -> None:
+    """Twice the size, as beside a resized stream; and a lens that no pinhole camera has."""
+    for name, change, told in (
+        ("double", {"width": 848, "height": 480}, "its camera_info is for pictures of 848 x 480 px"),
+        ("fisheye", {"distortion_model": "equidistant", "d": [0.0] * 4}, r"lens \(equidistant\) moves pixels"),
+        ("zeros", {"k": [0.0] * 9}, "is it calibrated"),
+    ):
+        path = write(tmp_path / f"{name}.mcap", changed(messages(trials[:1]), "top/color/camera_info", **change))
+        with pytest.raises(InputError, match=told):
+            replay(path, [FLAT])
+
+
+def test_a_type_of_another_form_is_one_sentence(trials, tmp_path: Path) -> None:
+    """A result without its experiment, an evidence without its chunks, joint states that are a text."""
+    for topic, told in (
+        ("/trial_results", "trial_results has no field 'distortion'"),
+        ("/trial_evidence", "trial_evidence has no field 'trial_id'"),
+        ("/cell/state", "cell/state has no field 'scene'"),
+        ("/joint_states", "joint_states has no field 'name'"),
+        ("/camera/top/color/image_raw/compressed", "compressed has no field 'header'"),
+    ):
+        content = [(name, String(data="x") if name == topic else message) for name, message in messages(trials[:1])]
+        path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", content)
+        with pytest.raises(InputError, match=told):
+            read_recording(path)
 
 
 def test_twins_of_a_recording_are_those_of_the_trial(trials, recording: Path) -> None:

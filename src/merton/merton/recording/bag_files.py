@@ -72,7 +72,8 @@ def opened(path: Path) -> McapFile | SqliteFile:
         return database
     if start.startswith(b"#ROSBAG"):
         raise InputError(f"{path} is a bag of ROS 1, which is not read: convert it, rosbags-convert --src {path.name}")
-    raise InputError(f"{path} is no recording: it begins neither as MCAP files nor as databases of rosbag2 do")
+    begins = "what it unpacks to begins" if packed else "it begins"
+    raise InputError(f"{path} is no recording: {begins} neither as MCAP files nor as databases of rosbag2 do")
 
 
 def _parts(folder: Path) -> list[Path]:

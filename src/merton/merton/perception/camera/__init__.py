@@ -6,7 +6,8 @@ from merton.perception.camera.frame import CameraFrame
 __all__ = [
     "CameraFrame",
     "FolderCamera",
-    "bag", "bag_topics",
+    "bag",
+    "bag_topics",
     "d455_intrinsics",
     "decoding",
     "folder",
