@@ -239,16 +239,11 @@ def test_a_camera_info_that_does_not_fit_is_a_fault_of_the_recording(trials, tmp
 
 def test_a_type_of_another_form_is_one_sentence(trials, tmp_path: Path) -> None:
     """A result without its experiment, an evidence without its chunks, joint states that are a text."""
-    for topic, told in (
-        ("/trial_results", "trial_results has no field 'distortion'"),
-        ("/trial_evidence", "trial_evidence has no field 'trial_id'"),
-        ("/cell/state", "cell/state has no field 'scene'"),
-        ("/joint_states", "joint_states has no field 'name'"),
-        ("/camera/top/color/image_raw/compressed", "compressed has no field 'header'"),
-    ):
+    pictures = "/camera/top/color/image_raw/compressed"
+    for topic in ("/trial_results", "/trial_evidence", "/cell/state", "/joint_states", pictures):
         content = [(name, String(data="x") if name == topic else message) for name, message in messages(trials[:1])]
         path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", content)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=rf"the type std_msgs/msg/String of {topic} has no field '\w+'"):
             read_recording(path)
 
 
