@@ -24,6 +24,7 @@ from merton.decision.models.base import POLICIES
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.homing import is_home
 from merton.models.catalogue import VARIABLE
+from merton.perception.camera import d455_intrinsics
 from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix
@@ -341,6 +342,7 @@ class FreeCamera:
 
     def __init__(self, probe: Probe, name: str) -> None:
         self.probe, self.name, self.malformed, self.sent = probe, name, 0, 0
+        self.optics = d455_intrinsics(64, 48)
         create = probe.create_publisher
         self.color, self.depth = (
             create(Image, topic, names.SENSOR_QOS) for topic in (names.color(name), names.depth(name))
@@ -356,7 +358,7 @@ class FreeCamera:
             self.malformed -= 1
             color.step, color.height = (7, 48) if self.sent % 4 == 1 else (192, 47)
         self.color.publish(color)
-        self.info.publish(convert.camera_info_message(CELL.intrinsics, stamp_ns, names.optical_frame(self.name)))
+        self.info.publish(convert.camera_info_message(self.optics, stamp_ns, names.optical_frame(self.name)))
         self.depth.publish(convert.depth_message(np.ones((48, 64), np.float32), stamp_ns, ""))
 
 
@@ -437,8 +439,19 @@ def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
     result = lab.trial("hold")
     assert (result.outcome, result.error_code) == (TrialResult.SUCCESS, 0), result.error_msg
     ros.until(lambda: lab.distortion.counters["dropped malformed frames"] >= 3)
-    kept = [len(exposures) for exposures in lab.node.ports.views.free_cameras._exposures.values()]
+    kept = [len(at) for parts in lab.node.ports.views.free_cameras._messages.values() for at in parts.values()]
     assert max(kept) <= 30, "incomplete exposures are dropped"
+
+
+def test_a_camera_info_of_another_size_is_a_fault_of_the_lab(ros: Ros, probe: Probe, ur: SimulatedUr) -> None:
+    """As beside a resized stream: no model sees the picture, and none is scored."""
+    lab = Lab(ros, probe, ur)
+    for camera in lab.cameras:
+        camera.optics = d455_intrinsics(128, 96)
+    result = lab.trial("hold")
+    assert result.outcome == TrialResult.INFRASTRUCTURE, result.error_msg
+    assert "its camera_info is for pictures of 128 x 96 px, and the picture has 64 x 48" in result.error_msg
+    assert np.isnan(result.execution)
 
 
 def test_row_11_ten_thousand_malformed_images_leave_the_memory_flat(ros: Ros, probe: Probe) -> None:

@@ -13,14 +13,20 @@ from merton_interfaces.msg import ActionChunk, CellState, DistortionInfo, Experi
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CompressedImage, JointState
 from std_msgs.msg import Float64MultiArray, Header
+from typer.testing import CliRunner
 
+from bags import write_bag
+from merton.cli.main import app
 from merton.errors import InputError
+from merton.perception.images import decode_image
 from merton.recording.images import jpeg
+from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter
 from merton.release.lerobot.from_recording import export
 from merton.results.records import Outcome
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
 from merton_nodes.recording.recorded_topics import type_name
+from merton_nodes.ros import conversions as convert
 
 pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
 av = pytest.importorskip("av", reason="PyAV is not installed (requirements/people.txt)")
@@ -122,6 +128,56 @@ def test_frames_are_what_was_recorded_up_to_their_time(tmp_path: Path) -> None:
     np.testing.assert_allclose(greys, 60 + np.arange(9), atol=2), "the distorted picture of each tick"
     about = json.loads((tmp_path / "out/meta/merton.json").read_bytes())
     assert (about["source"], about["fps"], len(about["recording_sha256"])) == ("a.mcap", 10, 64)
+
+
+def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
+    messages = [*trial(4, 5, 10), result(4, 10), *trial(5, 20, 8)]
+    recording = write(tmp_path / "a.mcap", messages)
+    recording.write_bytes(recording.read_bytes()[:-60])
+    made = export(recording, tmp_path / "out", None, successful=False)
+    assert made.torn.startswith(f"{recording} is torn or damaged near byte")
+    about = json.loads((tmp_path / "out/meta/merton.json").read_bytes())
+    assert about["breaks_off"].startswith("a.mcap is torn"), "the folder is nobody's business"
+    told = CliRunner().invoke(app, ["export", "lerobot", str(recording), str(tmp_path / "again")])
+    assert told.exit_code == 0, told.output
+    assert "the messages before it were used" in " ".join(told.output.split())
+    cut = write(tmp_path / "b.mcap", trial(4, 5, 10))
+    cut.write_bytes(cut.read_bytes()[:-60])
+    with pytest.raises(InputError, match="no trial with its result .*is torn or damaged"):
+        export(cut, tmp_path / "none", None, successful=False)
+
+
+def test_a_bag_of_raw_pictures_with_the_states_of_a_controller(tmp_path: Path) -> None:
+    """As of `ros2 bag record --all` beside the graph, in two parts whose seam lies within the trial."""
+    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
+    messages = [*trial(4, 5, 10), result(4, 10)]
+    expected = export(write(tmp_path / "a.mcap", messages), tmp_path / "one", None, successful=False)
+    told: Messages = []
+    for topic, message in messages:
+        if topic == SEEN:
+            continue
+        if topic == OWN:
+            pixels = decode_image(bytes(message.data))
+            raw = convert.color_message(pixels, convert.nanoseconds_of(message.header.stamp), "")
+            told.append((topic.removesuffix("/compressed"), raw))
+            continue
+        told.append((topic, message))
+        if topic == "/lab1/joint_states":
+            wrong = JointState(header=message.header, name=message.name, position=[9.0] * len(message.name))
+            told.append(("/lab1/joint_state_broadcaster/joint_states", wrong))
+    bag = write_bag(tmp_path / "bag", [packed(*one) for one in told], parts=2)
+    made = export(bag, tmp_path / "two", None, successful=False)
+    assert made.counts.frames == expected.counts.frames
+    states = [
+        parquet.read_table(tmp_path / out / "data/chunk-000/file-000.parquet").column("observation.state").to_pylist()
+        for out in ("one", "two")
+    ]
+    assert states[0] == states[1]
+
+
+def packed(topic: str, message: object) -> tuple[str, str, str, str, bytes]:
+    schema = schema_of(type_name(type(message)))
+    return topic, schema.name, schema.text, schema.type_hash, bytes(serialize_message(message))
 
 
 def test_a_frame_after_the_end_shows_the_end_and_a_lag_is_told(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from merton.recording.reader import RecordingReader  # noqa: E402
 from merton.release.lerobot.timeline import Timeline  # noqa: E402
 from merton.twins.recorded import read_recording  # noqa: E402
 
-EXAMPLES = int(os.environ.get("MERTON_FUZZ_RECORDINGS", "60"))
+EXAMPLES = int(os.environ.get("MERTON_FUZZ_RECORDINGS", "30"))
 MIB = 1 << 20
 IMAGE = """std_msgs/Header header
 uint32 height

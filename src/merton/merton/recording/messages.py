@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,14 @@ _OUTCOMES = tuple(Outcome)
 
 @contextmanager
 def reading(entry: Entry) -> Iterator[None]:
-    """For a body that uses the fields of the message of an entry.
+    """For a body that uses the fields of the message of an entry; raises InputError as `reading_fields`."""
+    with reading_fields(f"{entry.file}: the type {entry.type_name} of {entry.topic}"):
+        yield
+
+
+@contextmanager
+def reading_fields(what: str) -> Iterator[None]:
+    """For a body that uses the fields of a message; `what` it is, for a sentence.
 
     Raises:
         InputError: the definition in the file is of another form than the one that the body reads: it lacks a field, or
@@ -29,14 +37,9 @@ def reading(entry: Entry) -> Iterator[None]:
         raise
     except AttributeError as error:
         lacks = f"has no field {error.name!r}" if error.name else f"is of another form ({reason_of(error)})"
-        raise InputError(
-            f"{entry.file}: the type {entry.type_name} of {entry.topic} {lacks}: another version wrote it"
-        ) from error
+        raise InputError(f"{what} {lacks}: another version wrote it") from error
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise InputError(
-            f"{entry.file}: a message on {entry.topic}, of the type {entry.type_name}, is not of the form that is "
-            f"read: {reason_of(error)}"
-        ) from error
+        raise InputError(f"{what} is not of the form that is read: {reason_of(error)}") from error
 
 
 def time_ns(stamp: Any) -> int:
@@ -81,3 +84,16 @@ def own_name(topic: str, namespace: str) -> str:
     """The name of a topic in a namespace of `namespace_of`, such as "joint_states"; "" for a topic of another one."""
     plain = topic.lstrip("/")
     return plain.removeprefix(namespace) if plain.startswith(namespace) else ""
+
+
+def picture_topics(topics: Iterable[str], namespace: str, pattern: re.Pattern[str]) -> dict[str, re.Match[str]]:
+    """The topics of a graph's pictures whose name without image_transport's ending matches, with their match.
+
+    Of a picture that was recorded both raw and compressed the compressed topic alone is there.
+    """
+    found: dict[str, tuple[str, re.Match[str]]] = {}
+    for topic in sorted(topics):  # a raw one comes before its compressed one
+        name = own_name(topic, namespace)
+        if match := pattern.fullmatch(name.removesuffix("/compressed")):
+            found[match[0]] = topic, match
+    return dict(found.values())

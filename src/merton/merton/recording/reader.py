@@ -38,6 +38,11 @@ class RecordingReader:
         """See the class."""
         return "; ".join(filter(None, (self._lost, *(file.torn for file in self.files))))
 
+    @property
+    def in_brackets(self) -> str:
+        """`torn` for the end of another sentence: in brackets with a space before them; empty if it is."""
+        return f" ({torn})" if (torn := self.torn) else ""
+
     def topics(self) -> dict[str, str]:
         """The type of each topic, such as {"/joint_states": "sensor_msgs/msg/JointState"}.
 

@@ -346,7 +346,7 @@ def read_recording(path: Path) -> Recorded:
             taken.take(entry)
     found = taken.trials()
     if not found.trials:
-        raise InputError(f"{path} has no trial with its result and the chunks of a policy")
+        raise InputError(f"{path} has no trial with its result and the chunks of a policy{reader.in_brackets}")
     return replace(found, torn=reader.torn)
 
 

@@ -27,6 +27,7 @@ from merton.perception.distortion import LEVELS, TEMPORAL_FAULTS, all_distortion
 from merton.perception.distortion.stream import REFERENCE, DistortionSetting
 from merton.perception.distortion.temporal import FaultyStream
 from merton.perception.quality import METRICS, measure
+from merton.recording.messages import reading_fields
 from merton.results.records import TestCase
 from merton.twins.motion import Departure, Motion, PaperRobot, departure
 from merton.twins.recorded import Decision, Picture, RecordedTrial
@@ -184,8 +185,9 @@ def missing_picture(trial: RecordedTrial, decision: Decision, policy: str) -> st
 def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, deep: bool) -> CameraView:
     if picture.fault:
         raise InputError(f"the camera_info of the camera {camera!r} cannot be used: {picture.fault}")
-    color = color_of(picture.color)
-    depth_m = depth_m_of(picture.depth) if deep else None
+    with reading_fields(f"the picture of the camera {camera!r}"):
+        color = color_of(picture.color)
+        depth_m = depth_m_of(picture.depth) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])
     pose = cell.base_from_camera(camera, UR5.forward(decision.joints_rad))
     return CameraView(camera, color, depth_m, intrinsics, as_transported(pose), picture.stamp_ns)

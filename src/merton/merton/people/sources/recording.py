@@ -14,7 +14,7 @@ from merton.people.project import Loaded
 from merton.people.source_settings import Recording
 
 TOP = "top"
-_IMAGES = re.compile(r"camera/([^/]+)/color/image_raw/compressed")
+_IMAGES = re.compile(r"camera/([^/]+)/color/image_raw")
 _OUTCOMES = {0: "success", 1: "failure"}
 """Of merton_interfaces/TrialResult that a judge tells."""
 
@@ -67,16 +67,18 @@ def items_of(loaded: Loaded, settings: Recording, on_progress: Callable[[int, in
 
 def _trials(file: Path) -> Iterator[tuple[_Trial, Any]]:
     """Each trial with its result, a message merton_interfaces/TrialResult; a result that is repeated counts once."""
-    from merton.recording.messages import namespace_of, own_name, reading
+    from merton.perception.camera.decoding import file_of
+    from merton.recording.messages import namespace_of, own_name, picture_topics, reading
     from merton.recording.reader import RecordingReader
 
     reader, trial, known = RecordingReader(file), _Trial(), set[tuple[str, str]]()
     namespace = namespace_of(reader.topics(), file)
+    pictures = picture_topics(reader.topics(), namespace, _IMAGES)
     for entry in reader.entries():
         name, done = own_name(entry.topic, namespace), None
         with reading(entry):
-            if images := _IMAGES.fullmatch(name):
-                content = bytes(entry.decode().data)
+            if images := pictures.get(entry.topic):
+                content = file_of(entry.decode())
                 trial.pictures.setdefault(images[1], []).append((entry.log_time_ns / 1e9, content))
             elif name == "cell/state":
                 state = entry.decode()

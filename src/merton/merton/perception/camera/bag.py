@@ -82,7 +82,7 @@ class BagCamera:
                 yield camera, self._frame(frame)
         for rest in waiting.values():
             if not rest.frames:
-                raise InputError(f"{self.reader.path}: {rest.why_none()}{self._torn()}")
+                raise InputError(f"{self.reader.path}: {rest.why_none()}{self.reader.in_brackets}")
 
     def check(self) -> None:
         """Read the first frame of each camera; raises InputError as iterating does."""
@@ -91,9 +91,6 @@ class BagCamera:
             left.discard(camera)
             if not left:
                 return
-
-    def _torn(self) -> str:
-        return f" ({self.reader.torn})" if self.reader.torn else ""
 
     def _frame(self, parts: dict[str, _Part]) -> CameraFrame:
         color = self._read(parts[COLOR], color_of)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.images import decode_image, decode_plane
+from merton.recording.images import png
 from merton.world.observation import Image, millimetres
 
 COLOR_CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
@@ -50,6 +51,15 @@ def color_of(message: Any) -> Image:
     if message.encoding.startswith("bgr"):
         return np.ascontiguousarray(pixels[:, :, 2::-1])
     return np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[:, :, :3]
+
+
+def file_of(message: Any) -> bytes:
+    """The content of an image file, as `decode_image` reads it: of a CompressedImage as it is, of an Image as PNG.
+
+    Raises:
+        InputError: an Image that `color_of` refuses.
+    """
+    return bytes(message.data) if hasattr(message, "format") else bytes(png(color_of(message)))
 
 
 def depth_m_of(message: Any) -> NDArray[np.float32]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from merton import __version__
 from merton.errors import InputError, require
+from merton.perception.camera.decoding import file_of
 from merton.perception.images import decode_image
-from merton.recording.messages import header_ns, namespace_of, own_name, reading
+from merton.recording.messages import header_ns, namespace_of, picture_topics, reading
 from merton.recording.reader import RecordingReader, recording_sha256
 from merton.release.lerobot.dataset import Facts, put_together
 from merton.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
@@ -106,13 +107,12 @@ def _with_pictures(recording: Path, trials: list[Shown]) -> Iterator[tuple[Shown
     distorted: set[str] = set()
     reader = RecordingReader(recording)
     namespace = namespace_of(reader.topics(), recording)
-    for entry in reader.entries():
-        match = IMAGES.fullmatch(own_name(entry.topic, namespace))
-        if not match:
-            continue
+    pictures = picture_topics(reader.topics(), namespace, IMAGES)
+    for entry in reader.entries(pictures):
+        match = pictures[entry.topic]
         with reading(entry):
             message = entry.decode()
-            stamp, camera, content = header_ns(message), match[1] or match[3], bytes(message.data)
+            stamp, camera, content = header_ns(message), match[1] or match[3], file_of(message)
         while waiting and stamp > waiting[0].end_ns + EARLIER_NS // 30:
             trial = waiting.pop(0)
             yield trial, _within(taken, trial)

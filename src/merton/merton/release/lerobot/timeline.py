@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from merton.errors import InputError
-from merton.recording.messages import header_ns, namespace_of, outcome_of, own_name, reading
+from merton.recording.messages import header_ns, namespace_of, outcome_of, own_name, picture_topics, reading
 from merton.recording.reader import RecordingReader
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.world.geometry import Array
 from merton.world.joint_state import arm_state
 
-IMAGES = re.compile(r"(?:camera/([^/]+)/color|(distorted)/([^/]+))/image_raw/compressed")
+IMAGES = re.compile(r"(?:camera/([^/]+)/color|(distorted)/([^/]+))/image_raw")
 """Names of topics of colour images: a camera's own, or its distorted copy, which a policy sees."""
 _TOPICS = ("joint_states", "cell/state", "gripper_controller/commands", "experiment/progress",
            "experiment/chunk/distorted", "trial_results")  # fmt: skip
@@ -61,9 +61,10 @@ class Timeline:
         results: dict[tuple[str, str], TrialRecord] = {}
         reader = RecordingReader(recording)
         namespace = namespace_of(reader.topics(), recording)
+        pictures = picture_topics(reader.topics(), namespace, IMAGES)
         for entry in reader.entries():
             name = own_name(entry.topic, namespace)
-            if name not in _TOPICS and not IMAGES.fullmatch(name):
+            if name not in _TOPICS and entry.topic not in pictures:
                 continue
             with reading(entry):
                 message = entry.decode()
@@ -75,7 +76,7 @@ class Timeline:
         self._begun.sort()
         self._chunks.sort()
         if not results:
-            raise InputError(f"{recording} has no trial with its result")
+            raise InputError(f"{recording} has no trial with its result{reader.in_brackets}")
         self.rate_hz = self._rate()
         self.trials: list[Shown] = []
         self.left_out: list[str] = []
