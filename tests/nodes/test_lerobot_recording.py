@@ -143,7 +143,7 @@ def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
     assert "the messages before it were used" in " ".join(told.output.split())
     cut = write(tmp_path / "b.mcap", trial(4, 5, 10))
     cut.write_bytes(cut.read_bytes()[:-60])
-    with pytest.raises(InputError, match="no trial with its result .*is torn or damaged"):
+    with pytest.raises(InputError, match=r"no trial with its result .*is torn or damaged"):
         export(cut, tmp_path / "none", None, successful=False)
 
 

@@ -29,7 +29,7 @@ from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.twins.executed import WatchedPorts, recorded_run
-from merton.twins.recorded import RecordedTrial, read_recording
+from merton.twins.recorded import Decision, RecordedTrial, read_recording
 from merton.twins.replay import replay
 from merton.twins.twin import Setting
 from merton_nodes.recording.recorded_topics import type_name
@@ -179,11 +179,11 @@ def bag_of(content: MESSAGES) -> list[Any]:
 
 def seen(path: Path) -> list[tuple[Any, ...]]:
     """What is read of each trial."""
-    return [
-        (trial.id, trial.outcome, [(one.joints_rad.tolist(), one.least_opening_m, one.pictures, one.chunk.deltas.tolist())
-                                   for one in trial.decisions])
-        for trial in read_recording(path).trials
-    ]  # fmt: skip
+
+    def told(one: Decision) -> tuple[Any, ...]:
+        return one.joints_rad.tolist(), one.least_opening_m, one.pictures, one.chunk.deltas.tolist()
+
+    return [(trial.id, trial.outcome, [told(one) for one in trial.decisions]) for trial in read_recording(path).trials]
 
 
 @pytest.mark.parametrize(

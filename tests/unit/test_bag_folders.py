@@ -157,7 +157,7 @@ def test_a_packed_database_that_unpacks_to_far_more_than_its_size_is_refused(
     bag = write_bag(tmp_path / "bag", MESSAGES * 20, "SQLITE3", "FILE")
     monkeypatch.setattr(sqlite_file, "_MIB", 4096)
     monkeypatch.setattr(sqlite_file, "LARGEST_RATIO", 2)
-    with pytest.raises(InputError, match="unpacks to more than 2 times its size: .* zstd -d"):
+    with pytest.raises(InputError, match=r"unpacks to more than 2 times its size: .* zstd -d"):
         lines(bag)
 
 

@@ -99,7 +99,7 @@ def _found(seen: Mapping[str, str]) -> dict[str, CameraTopics]:
     short: dict[str, list[str]] = {}
     for place in places:
         short.setdefault(place.rpartition("/")[2], []).append(place)
-    called = {}
+    called = dict[str, str]()
     for name, alike in short.items():
         own = [place for place in alike if place.rpartition("/")[0].rpartition("/")[2] == "camera"]
         first = alike if len(alike) == 1 else own if len(own) == 1 else []
