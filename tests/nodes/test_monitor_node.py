@@ -222,7 +222,7 @@ def test_a_recording_is_begun_and_ended_on_the_page(ros: Ros, tmp_path: Path) ->
     finally:
         recorder.close()
     reader = RecordingReader(file)
-    assert list(reader.records())
+    assert list(reader.entries())
     assert reader.torn == ""
     assert not Recorder(tmp_path, lambda: True).record(True).result().accepted, "the graph records itself"
 

@@ -33,6 +33,7 @@ from merton.twins.recorded import Decision, RecordedTrial, read_recording
 from merton.twins.replay import replay
 from merton.twins.twin import Setting
 from merton_nodes.recording.recorded_topics import type_name
+from merton_nodes.recording.rescore_recording import rescored
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros.trial_messages import result_message
 
@@ -245,6 +246,24 @@ def test_a_type_of_another_form_is_one_sentence(trials, tmp_path: Path) -> None:
         path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", content)
         with pytest.raises(InputError, match=rf"the type std_msgs/msg/String of {topic} has no field '\w+'"):
             read_recording(path)
+
+
+def test_rescoring_a_type_of_another_form_is_one_sentence(tmp_path: Path) -> None:
+    for topic in ("/trial_results", "/lab1/trial_evidence"):
+        path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", [(topic, String(data="x"))])
+        with pytest.raises(InputError, match=rf"the type std_msgs/msg/String of {topic} has no field 'experiment_id'"):
+            rescored(path)
+
+
+def test_a_torn_recording_is_called_by_its_own_name(recording: Path, tmp_path: Path, monkeypatch) -> None:
+    """A note that begins with a path keeps its letters."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("recs/cut.mcap")
+    path.parent.mkdir()
+    path.write_bytes(recording.read_bytes()[:-60])
+    result = CliRunner().invoke(app, ["replay", str(path), "--distort", "gaussian_blur@1"])
+    assert result.exit_code == 0, result.output
+    assert "recs/cut.mcap is torn or damaged near byte" in " ".join(result.output.split())
 
 
 def test_twins_of_a_recording_are_those_of_the_trial(trials, recording: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from merton.cli.main import app
 from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.camera.bag import BagCamera
@@ -295,6 +297,15 @@ def test_a_topic_of_another_name_is_given_to_a_camera(tmp_path: Path) -> None:
         BagCamera(bag, None, {"top": "/zed/left/camera_info"})
     with pytest.raises(InputError, match=r"top.depth names depth"):
         BagCamera(bag, None, {"top.depth": "/zed/depth/depth_registered"})
+
+
+def test_the_command_that_plays_names_the_image_topics(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", [("/zed/left/image_rect_color", image(color(0, "top"), "bgr8", START_NS))])
+    told = CliRunner().invoke(app, ["recording", "play", str(bag)])
+    assert told.exit_code != 0
+    assert "image topics in it: /zed/left/image_rect_color" in " ".join(f"{told.output} {told.exception}".split())
+    wrong = CliRunner().invoke(app, ["recording", "play", str(bag), "--topic", "top=/zed/right"])
+    assert "no images on '/zed/right'" in " ".join(f"{wrong.output} {wrong.exception}".split())
 
 
 def test_only_the_cameras_that_are_asked_for(tmp_path: Path) -> None:
