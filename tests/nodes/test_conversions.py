@@ -53,7 +53,7 @@ def test_live_depth_of_either_byte_order(big: bool) -> None:
 
 
 def test_a_live_camera_info_of_a_fisheye_lens_is_refused_by_its_name() -> None:
-    message = convert.camera_info_message(LENS, 0, "", (0.0,) * 4, "equidistant")
+    message = convert.camera_info_message(Intrinsics(4, 3, 2.0, 2.0, 1.5, 1.0), 0, "", (0.0,) * 4, "equidistant")
     assert message.distortion_model == "equidistant"
     with pytest.raises(InputError, match=r"lens \(equidistant\) moves pixels"):
         convert.intrinsics_of(message)

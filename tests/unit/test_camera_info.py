@@ -80,6 +80,7 @@ def test_a_camera_that_was_never_calibrated_is_no_camera() -> None:
 def test_a_picture_is_taken_for_a_pinhole_cameras_where_its_lens_hardly_shows() -> None:
     for model, d in (("plumb_bob", D455), ("plumb_bob", ()), ("rational_polynomial", (*D455, 0.001, 0, 0))):
         assert pinhole_of(info(model, d)).fx == 384.0
+        assert largest_shift_px(pinhole_of(info(model, d)), model, tuple(d)) < 0.01 * 640
     for model, d in (("equidistant", (0.0,) * 4), ("plumb_bob", (-0.3, 0.1, 0, 0, 0))):
         with pytest.raises(InputError, match=rf"the lens \({model}\) moves pixels by up to \d+ px .* rectified"):
             pinhole_of(info(model, d))

@@ -17,10 +17,10 @@ PLUMB_BOB = "plumb_bob"
 LENS_MODELS = {PLUMB_BOB: (5,), "rational_polynomial": (8, 12, 14), "equidistant": (4,)}
 """Names of sensor_msgs/distortion_models and how many coefficients each has, in the order of OpenCV: k1, k2, p1, p2,
 k3; and k4, k5, k6, s1 .. s4, tx, ty; k1 .. k4 of a fisheye lens."""
-LARGEST_SHIFT = 0.01
+LARGEST_SHIFT = 0.02
 """How far a lens may move a pixel from where a pinhole camera sees it, in widths of the picture. Ours, because models
-take a picture for a pinhole camera's: at 0.6 m and a field of view of 90 degrees it is 1.2 cm, of the 2 cm beyond
-which a tool's path counts as another one. A D455's lens moves pixels by half of that."""
+take a picture for a pinhole camera's: at 0.6 m and a field of view of 90 degrees it is 2.4 cm, in the corners alone,
+and 2 cm is where a tool's path counts as another one. A D455's lens moves pixels by 0.007 widths."""
 
 Lens = tuple[str, tuple[float, ...]]
 """A model of `LENS_MODELS` and its coefficients; none for a pinhole camera."""
