@@ -80,7 +80,7 @@ def test_rerun_is_given_pictures_arm_speeds_scores_and_events(tmp_path: Path, mo
     monkeypatch.setattr(rerun_export, "require", lambda *_: fake)
     monkeypatch.setattr(rerun_export, "_layout", lambda _: None)
     write(tmp_path / "recording.mcap")
-    assert rerun_export.export(tmp_path / "recording.mcap", tmp_path / "out.rrd") == 11
+    assert rerun_export.export(tmp_path / "recording.mcap", tmp_path / "out.rrd") == (11, "")
     logged = fake.logged
     home = np.asarray(load_cell().home_joints)
     assert len(logged["cell/arm"]) == 2, "20 states a second of the cell's clock"
@@ -98,6 +98,19 @@ def test_rerun_is_given_pictures_arm_speeds_scores_and_events(tmp_path: Path, mo
     assert logged["events/safety"][0][1:] == (("pressed by Ada",), {"level": "ERROR"})
     assert [line[1][0] for line in logged["events/stage"]] == ["t.1: execution, step 2"], "the same line once"
     assert logged["events/result"][0][1] == ("t.1 success",)
+
+
+def test_rerun_is_given_raw_pictures_of_a_bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of `ros2 bag record --all`; of a picture that is there compressed, too, once."""
+    fake = Rerun()
+    monkeypatch.setattr(rerun_export, "require", lambda *_: fake)
+    monkeypatch.setattr(rerun_export, "_layout", lambda _: None)
+    raw = convert.color_message(np.full((4, 6, 3), 9, np.uint8), 0, "")
+    writer = RecordingWriter(tmp_path / "raw.mcap")
+    writer.put(Channel("/camera/top/color/image_raw", "sensor_msgs/msg/Image"), bytes(serialize_message(raw)), 1)
+    writer.close()
+    assert rerun_export.export(tmp_path / "raw.mcap", tmp_path / "out.rrd") == (1, "")
+    assert fake.logged["cameras/top/before"][0][2]["contents"][:4] == b"\x89PNG"
 
 
 def test_rerun_reads_the_file_that_is_written_for_it(tmp_path: Path) -> None:

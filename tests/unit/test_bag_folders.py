@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
 pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
 
 from bags import Message, write_bag
+from merton.cli.main import app
 from merton.cli.recordings import recording_named
 from merton.errors import InputError, MissingDependencyError
 from merton.recording import sqlite_file
@@ -60,7 +62,7 @@ def test_a_bag_of_any_form_gives_its_messages_in_order(storage: str, packed: str
     assert is_recording(first)
     assert lines(first) == list(range(-(-COUNT // parts))), "one of the files alone"
     whole = tmp_path / "whole.mcap"
-    assert repair(bag, whole) == COUNT
+    assert repair(bag, whole) == (COUNT, "")
     assert lines(whole) == list(range(COUNT))
 
 
@@ -81,6 +83,8 @@ def test_a_part_that_is_not_there_is_said(tmp_path: Path) -> None:
     reader = RecordingReader(bag)
     assert len(list(reader.entries())) == 30
     assert reader.torn == f"{bag} lacks bag_2.mcap, which its metadata name"
+    told = CliRunner().invoke(app, ["recording", "repair", str(bag), "--out", str(tmp_path / "whole.mcap")])
+    assert "lacks bag_2.mcap" in " ".join(told.output.split())
 
 
 def test_a_torn_part_is_read_up_to_its_tear_and_the_others_whole(tmp_path: Path) -> None:

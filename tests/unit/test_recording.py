@@ -115,7 +115,7 @@ def test_kill_9_loses_only_messages_since_the_last_flush(tmp_path: Path) -> None
     assert "torn or damaged near byte" in reader.torn
 
     whole = tmp_path / "whole.mcap"
-    assert repair(path, whole) == len(read)
+    assert repair(path, whole) == (len(read), reader.torn)
     from rosbags.rosbag2 import Reader
 
     with Reader(whole) as bag:

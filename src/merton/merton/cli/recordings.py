@@ -89,7 +89,10 @@ def repair_command(
     """Write the readable messages of a torn recording as a new file."""
     from merton.recording.reader import repair
 
-    print_out(f"{repair(recording, out)} messages are in {out}")
+    count, torn = repair(recording, out)
+    if torn:
+        print_err(f"{torn}; the messages before it were used")
+    print_out(f"{count} messages are in {out}")
 
 
 class Viewer(str, Enum):
@@ -113,7 +116,9 @@ def _view_in_rerun(recording: Path) -> None:
 
     target = beside(recording, ".rrd")
     with STDERR.status(f"reading {recording}"):
-        count = export(recording, target)
+        count, torn = export(recording, target)
+    if torn:
+        print_err(f"{torn}; the messages before it were used")
     print_out(f"{count} messages are in {target}")
     program = shutil.which("rerun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if program is None or not _has_screen():

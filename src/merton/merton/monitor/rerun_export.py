@@ -6,6 +6,7 @@ transforms, and the scores and stages are in messages of Merton's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.execution.kinematics import base_from_tcp
 from merton.monitor.motion import tool_speed_m_s
 from merton.monitor.scene import SceneView
-from merton.recording.messages import namespace_of, own_name, reading, time_ns
+from merton.perception.camera.decoding import file_of
+from merton.recording.messages import namespace_of, own_name, picture_topics, reading, time_ns
 from merton.recording.reader import RecordingReader
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.joint_state import arm_state
@@ -30,15 +32,18 @@ COLORS = {"red": 0xD5443FFF, "green": 0x3F9A57FF, "blue": 0x3F74D5FF, "yellow": 
 GREY, GREEN, RED = 0x6D7F94FF, 0x3F9A57FF, 0xD5443FFF
 
 
-def export(recording: Path, target: Path) -> int:
+_PICTURES = re.compile(r"camera/[^/]+/color/image_raw|distorted/[^/]+/image_raw")
+
+
+def export(recording: Path, target: Path) -> tuple[int, str]:
     """Write what a recording holds as a file that rerun opens, with a layout of Merton's; replaces `target`.
 
     Args:
-        recording: an MCAP file of recorder_node.
+        recording: of recorder_node or `ros2 bag record`: a file, or the folder of a bag.
         target: the file to write, ending in ".rrd".
 
     Returns:
-        The number of messages that are in it.
+        The number of messages that are in it, and where the recording is torn, as `RecordingReader.torn`.
 
     Raises:
         InputError: `recording` is none, or holds a malformed message.
@@ -55,13 +60,16 @@ def export(recording: Path, target: Path) -> int:
         raise InfrastructureError(f"cannot write {target}: {error}") from None
     exporter = _Exporter(rr, stream)
     namespace = namespace_of(reader.topics(), recording)
+    pictures = picture_topics(reader.topics(), namespace, _PICTURES)
     for entry in reader.entries():
+        match = pictures.get(entry.topic)
+        name = own_name(entry.topic, namespace) if match is None else f"{match[0]}/compressed"
         with reading(entry):
-            exporter.take(own_name(entry.topic, namespace), entry.log_time_ns, entry.decode)
+            exporter.take(name, entry.log_time_ns, entry.decode)
     stream.disconnect()
     if not exporter.count:
-        raise InputError(f"{recording} has no message that rerun could show")
-    return exporter.count
+        raise InputError(f"{recording} has no message that rerun could show{reader.in_brackets}")
+    return exporter.count, reader.torn
 
 
 class _Exporter:
@@ -119,8 +127,9 @@ class _Exporter:
 
     def _picture(self, path: str) -> Callable[[Any], None]:
         def log(message: Any) -> None:
-            form = "png" if "png" in message.format else "jpeg"
-            self._log(path, self._rr.EncodedImage(contents=bytes(message.data), media_type=f"image/{form}"))
+            content = file_of(message)
+            form = "png" if content[:4] == b"\x89PNG" else "jpeg"
+            self._log(path, self._rr.EncodedImage(contents=content, media_type=f"image/{form}"))
 
         return log
 

@@ -67,8 +67,11 @@ def recording_sha256(path: Path) -> str:
     return parts[0] if not path.is_dir() else sha256("".join(f"{part}\n" for part in parts).encode()).hexdigest()
 
 
-def repair(path: Path, target: Path) -> int:
-    """Write the readable messages of a recording as one whole MCAP file, and return their number.
+def repair(path: Path, target: Path) -> tuple[int, str]:
+    """Write the readable messages of a recording as one whole MCAP file.
+
+    Returns:
+        Their number, and where the recording is torn, as `RecordingReader.torn`.
 
     Raises:
         InputError: `path` is no recording, or `target` exists or cannot be written.
@@ -98,4 +101,4 @@ def repair(path: Path, target: Path) -> int:
             writer.finish()
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from None
-    return count
+    return count, reader.torn

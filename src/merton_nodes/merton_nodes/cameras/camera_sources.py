@@ -83,6 +83,9 @@ class BagSource(Source):
             if self.next is None:
                 self.frames, self.anchor = iter(self.bag), None
                 self.node.counters["times played"] += 1
+                if (torn := self.bag.reader.torn) and self.node.details.get("recording") != torn:
+                    self.node.details["recording"] = torn
+                    self.node.get_logger().warning(f"{torn}; the messages before it were used")
                 return
             camera, frame = self.next
             late_s = 0.0 if self.anchor is None else self.late_s(frame.stamp_ns)
