@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from merton.errors import InputError
 from merton.execution.robots.gripper import FORCE_RANGE_N, SPEED_RANGE_M_S, Grip, Gripper
+from merton.world.cell import cell_file, load_cell
 
 GRIPPER = Gripper()
 
 
-@pytest.mark.parametrize(("gripper_open", "opening_m", "joint_m", "register"), [(0, 0, 0, 255), (1, 0.140, 0.070, 0)])
+@pytest.mark.parametrize(("gripper_open", "opening_m", "joint_m", "register"), [(0, 0, 0, 230), (1, 0.140, 0.070, 13)])
 def test_end_points(gripper_open: float, opening_m: float, joint_m: float, register: int) -> None:
-    # Robotiq's 2F-140: 0 is open (140 mm), 255 closed.
+    """Robotiq: a 2F-140 reads 13 open (manual, example of an opening) and about 230 closed (article on bytes)."""
     assert GRIPPER.opening_m(gripper_open) == pytest.approx(opening_m)
     assert GRIPPER.finger_joint_m(gripper_open) == pytest.approx(joint_m)
     assert GRIPPER.register(gripper_open) == register
@@ -23,9 +26,50 @@ def test_conversions_come_back() -> None:
     for value in np.linspace(0, 1, 57):
         assert GRIPPER.gripper_open(GRIPPER.opening_m(value)) == pytest.approx(value)
         assert GRIPPER.gripper_open(2 * GRIPPER.finger_joint_m(value)) == pytest.approx(value)
-        assert GRIPPER.gripper_open_of_register(GRIPPER.register(value)) == pytest.approx(value, abs=0.5 / 255 + 1e-12)
+        assert GRIPPER.gripper_open_of_register(GRIPPER.register(value)) == pytest.approx(value, abs=0.5 / 217 + 1e-12)
     for register in range(256):
-        assert GRIPPER.register(GRIPPER.gripper_open_of_register(register)) == register
+        assert GRIPPER.register(GRIPPER.gripper_open_of_register(register)) == min(max(register, 13), 230)
+
+
+def test_a_cube_between_the_fingers_has_its_width() -> None:
+    """45 mm of 140 mm are 45 / 140 of the 217 counts from closed: 230 - 69.75 = 160.25."""
+    assert GRIPPER.register(GRIPPER.gripper_open(0.045)) == 160
+    assert GRIPPER.opening_m(GRIPPER.gripper_open_of_register(160)) == pytest.approx(0.045, abs=0.140 / 217)
+    closed = GRIPPER.opening_m(GRIPPER.gripper_open_of_register(230))
+    assert not GRIPPER.reading(0.0, closed, moving=False).holds, "closed on nothing holds nothing"
+
+
+def test_the_ends_are_those_of_the_cells_file(tmp_path: Path) -> None:
+    """Another gripper: Robotiq's article has a 2F-85, 85 mm, that reads 3 open and 231 closed."""
+    own = cell_file().read_text("utf-8")
+    other = own.replace("register_open: 13 ", "register_open: 3 ").replace(
+        "register_closed: 230", "register_closed: 231"
+    )
+    (tmp_path / "cell.yaml").write_text(other.replace("stroke: 0.140", "stroke: 0.085"), encoding="utf-8")
+    gripper = Gripper.from_cell(load_cell(tmp_path / "cell.yaml"))
+    assert [gripper.register(share) for share in (1.0, 0.5, 0.0)] == [3, 117, 231]
+    assert gripper.opening_m(gripper.gripper_open_of_register(117)) == pytest.approx(0.0425)
+    without = "\n".join(line for line in own.splitlines() if "register_" not in line)
+    (tmp_path / "cell.yaml").write_text(without, encoding="utf-8")
+    assert Gripper.from_cell(load_cell(tmp_path / "cell.yaml")) == Gripper.from_cell(load_cell()) == Gripper()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("register_open: 240 ", "register_open 240 must be below register_closed 230"),
+        ("register_open: -1 ", "register_open: must be at least 0"),
+        ("register_opened: 13 ", "gripper.register_opened: unknown key; did you mean 'register_open'"),
+    ],
+)
+def test_ends_that_cannot_be_are_refused(tmp_path: Path, line: str, sentence: str) -> None:
+    own = cell_file().read_text("utf-8").replace("register_open: 13 ", line)
+    (tmp_path / "cell.yaml").write_text(own, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        load_cell(tmp_path / "cell.yaml")
+    for ends in ((230, 13), (-1, 230), (13, 256)):
+        with pytest.raises(InputError, match=r"smaller open than closed and in 0 \.\. 255"):
+            Gripper(register_open=ends[0], register_closed=ends[1])
 
 
 def test_measured_openings_are_clipped() -> None:

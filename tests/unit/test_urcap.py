@@ -89,14 +89,97 @@ def test_activation_and_registers(served: Served) -> None:
     link.activate()
     assert (link.get("STA"), link.get("ACT")) == (3, 1)
     link.set(POS=128, SPE=255, FOR=10, GTO=1)
-    assert (link.get("PRE"), link.get("SPE"), link.get("FOR")) == (128, 255, 10)
+    until(lambda: (link.get("PRE"), link.get("SPE"), link.get("FOR")) == (128, 255, 10))
     until(lambda: link.get("OBJ") == Grip.AT_POSITION)
     reading = link.reading(Gripper())
-    assert reading.opening_m == pytest.approx(0.140 * (1 - 128 / 255))
+    assert reading.opening_m == pytest.approx(0.140 * (230 - 128) / 217)
     assert (reading.grip, reading.fault, reading.holds) == (Grip.AT_POSITION, 0, False)
     link.activate()  # again: nothing happens
     assert link.get("POS") == 128
     link.close()
+
+
+@pytest.mark.parametrize("exchange_s", [0.002, 0.1])
+@pytest.mark.parametrize("released", [False, True])
+def test_it_is_reset_before_it_is_activated(served: Served, exchange_s: float, released: bool) -> None:
+    """Registers reach it every 2 to 100 ms; ACT was left at 1, or ATR after an automatic release."""
+    urcap = served.gripper
+    urcap.exchange_s = exchange_s
+    urcap.registers |= {"ACT": 1, "GTO": 1, "PRE": 200}
+    if released:
+        urcap.registers |= {"ATR": 1, "FLT": 15}
+    link = UrcapSocket(HOST, port=served.port)
+    link.activate(stretched(10.0))
+    assert (link.get("STA"), link.get("ACT"), link.get("ATR"), link.get("FLT")) == (3, 1, 0, 0)
+    assert (link.get("GTO"), link.get("POS")) == (0, 13), "it does not go to the position that was asked for earlier"
+    link.close()
+
+
+def test_an_activation_that_fails_says_what_was_seen(served: Served) -> None:
+    served.gripper.exchange_s = served.gripper._next_exchange_s = 1000.0  # nothing reaches it
+    link = UrcapSocket(HOST, port=served.port)
+    link.set(ACT=1)
+    with pytest.raises(InfrastructureError, match=r"not active after 0\.2 s: it reports no fault, ACT 0 and STA 0"):
+        link.activate(0.2)
+    link.close()
+
+
+def test_an_automatic_release_opens_the_fingers_and_is_a_fault() -> None:
+    """Robotiq, instruction manual, bit rATR: it overrides all but rACT, and the gripper must be activated again."""
+    server = UrcapServer()
+    for line in ("SET ACT 1", "SET POS 255 GTO 1 SPE 255", "SET ATR 1"):
+        assert server.answer(line) == "ack"
+        server.advance(1.0)
+    seen = [server.answer(f"GET {name}") for name in ("FLT", "STA", "OBJ")]
+    assert seen == ["FLT 11", "STA 0", "OBJ 3"]
+    assert 170 < int(server.answer("GET POS").split()[1]) < 230, "slowly"
+    server.advance(5.0)
+    assert (server.answer("GET POS"), server.answer("GET FLT")) == ("POS 13", "FLT 15")
+
+
+def test_a_value_that_is_overwritten_within_a_cycle_never_reaches_it() -> None:
+    server = UrcapServer(exchange_s=0.1)
+    server.registers["ACT"] = 1
+    server.answer("SET ACT 0")
+    server.answer("SET ACT 1")
+    assert server.answer("GET ACT") == "ACT 0", "what was read last"
+    server.advance(3.0)
+    assert (server.answer("GET ACT"), server.answer("GET STA")) == ("ACT 1", "STA 0")
+
+
+def test_fingers_at_the_end_of_their_way_are_at_the_position_asked_for() -> None:
+    """The manual's example of an opening: PR 0, position 0x0D, gOBJ 3."""
+    server = UrcapServer()
+    server.answer("SET ACT 1")
+    server.advance(1.0)
+    for asked, position in ((255, 230), (0, 13)):
+        server.answer(f"SET POS {asked} GTO 1 SPE 255")
+        server.advance(1.0)
+        assert [server.answer(f"GET {name}") for name in ("PRE", "POS", "OBJ")] == [
+            f"PRE {asked}",
+            f"POS {position}",
+            "OBJ 3",
+        ]
+
+
+def test_until_a_command_has_reached_the_gripper_the_fingers_count_as_moving(
+    served: Served, gripper: UrcapGripper
+) -> None:
+    """OBJ is that of the command before, which was fulfilled."""
+    served.gripper.exchange_s = 0.3
+    until(lambda: gripper.reading and gripper.reading.grip is Grip.AT_POSITION)
+    seen: list[Grip] = []
+    gripper.command_gripper(0.0)
+    before = gripper.reading
+
+    def arrived() -> bool:
+        reading = gripper.reading
+        if reading is not None and reading is not before:
+            seen.append(reading.grip)
+        return bool(reading and reading.opening_m == 0.0)
+
+    until(arrived)
+    assert Grip.AT_POSITION not in seen[:-1]
 
 
 def test_faults_have_names_and_stop_the_fingers(served: Served, gripper: UrcapGripper) -> None:
@@ -107,7 +190,7 @@ def test_faults_have_names_and_stop_the_fingers(served: Served, gripper: UrcapGr
     served.gripper.registers["FLT"] = 14
     until(lambda: gripper.reading and fault_sentence(gripper.reading.fault).endswith("motor current too high"))
     gripper.command_gripper(0.0)
-    until(lambda: served.gripper.registers["PRE"] == 255)
+    until(lambda: served.gripper.registers["PRE"] == 230)
     assert gripper.gripper_opening_m == pytest.approx(0.140)
 
 
@@ -131,7 +214,7 @@ def test_it_feels_an_object(served: Served, gripper: UrcapGripper) -> None:
     served.gripper.object_opening_m = 0.045
     gripper.command_gripper(0.0)
     until(lambda: gripper.reading and gripper.reading.holds)
-    assert gripper.gripper_opening_m == pytest.approx(0.045, abs=0.140 / 255)
+    assert gripper.gripper_opening_m == pytest.approx(0.045, abs=0.140 / 217)
     gripper.command_gripper(0.140)
     until(lambda: gripper.reading and gripper.reading.grip is Grip.AT_POSITION)
 
@@ -241,7 +324,7 @@ def test_the_simulated_urcap_refuses_unknown_requests() -> None:
         assert server.answer(line) == "?", line
     server.set({"POS": 255, "GTO": 1})
     server.advance(10.0)
-    assert server.position == 0.0, "not activated: it does not move"
+    assert server.position == 13, "not activated: it does not move"
 
 
 @pytest.mark.parametrize("program", ["urcap_server", "ur_controller"])
@@ -254,7 +337,7 @@ def test_ctrl_c_ends_a_simulated_gripper_without_a_word(program: str) -> None:
         assert process.stdout.readline() == f"ready {address}\n"
         with socket.create_connection((address, PORT), LIMIT_S) as client:
             client.sendall(b"GET POS\n")
-            assert client.recv(100) == b"POS 0"
+            assert client.recv(100) == b"POS 13"
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=stretched(LIMIT_S))
     assert (process.returncode, errors) == (0, "")

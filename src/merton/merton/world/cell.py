@@ -51,6 +51,14 @@ def _ordered(section: Any) -> Any:
     return section
 
 
+def _open_before_closed(section: Any) -> Any:
+    if section.register_open >= section.register_closed:
+        raise ValueError(
+            f"register_open {section.register_open} must be below register_closed {section.register_closed}"
+        )
+    return section
+
+
 class Robot(_Section):
     """Where the arm starts: joint angles [rad], shoulder pan to wrist 3."""
 
@@ -66,14 +74,23 @@ class Tool(_Section):
 class GripperSettings(_Section):
     """Opening fully open [m], its fastest change [m/s], the force between the pads [N], the wait after a motion [s].
 
+    `register_open` and `register_closed` are the real gripper's position register at both ends; see
+    `execution.robots.gripper` for where the defaults, those of a 2F-140, come from.
     `linkage` is not in the file, see `load_cell`: fingers on the linkage of the real 2F-140, whose tips run on an arc.
     """
+
+    # keys with a default too are noticed when misspelt
+    model_config = ConfigDict(extra="forbid")
 
     stroke: Positive
     max_speed: Positive
     max_force: Positive
     settle_s: NotNegative
+    register_open: Annotated[int, Field(ge=0, le=255)] = 13
+    register_closed: Annotated[int, Field(ge=0, le=255)] = 230
     linkage: bool = False
+
+    _ends = model_validator(mode="after")(_open_before_closed)
 
 
 class Table(_Section):

@@ -9,8 +9,16 @@ from math import inf
 from merton.errors import InputError
 from merton.world.cell import CellConfig
 
-REGISTER_CLOSED = 255
-"""Value of the position register (POS of the URCap socket) when closed; 0 is open."""
+REGISTER_MAX = 255
+"""Largest value of a register: each is one byte."""
+
+REGISTER_OPEN, REGISTER_CLOSED = 13, 230
+"""Position register (POS of the URCap socket) of a 2F-140 that is open, and of one whose pads meet.
+
+The fingers stop before the encoder's own ends, 0 and 255. Open 13: the manual's example of an opening that is complete
+("software limit", 2F-85 and 2F-140 instruction manual, control by Modbus RTU). Closed 230: Robotiq's article on encoder
+bytes of adaptive grippers, and reports from users of the 2F-140. A single gripper may differ by a few counts.
+"""
 
 SPEED_RANGE_M_S = (0.030, 0.250)
 """Speed of the opening at SPE 0 and 255 (Robotiq, 2F-140 instruction manual, specifications)."""
@@ -63,22 +71,31 @@ class Gripper:
         stroke_m: opening between the pads, fully open [m].
         speed_m_s: fastest change of the opening [m/s].
         settle_s: wait after the fingers have stopped [s]. Ours: the grip has to build up before the arm moves on.
+        register_open, register_closed: position register of the open gripper, and of one whose pads meet.
     """
 
     stroke_m: float = 0.140
     speed_m_s: float = 0.15
     settle_s: float = 0.2
+    register_open: int = REGISTER_OPEN
+    register_closed: int = REGISTER_CLOSED
 
     def __post_init__(self) -> None:
         if not (0 < self.stroke_m < inf and 0 < self.speed_m_s < inf and 0 <= self.settle_s < inf):
             raise InputError(
                 f"a gripper needs a positive stroke and speed and a settling time of 0 or more, got {self}"
             )
+        if not 0 <= self.register_open < self.register_closed <= REGISTER_MAX:
+            raise InputError(
+                f"the position register of a gripper is smaller open than closed and in 0 .. {REGISTER_MAX}, got "
+                f"{self.register_open} open and {self.register_closed} closed"
+            )
 
     @classmethod
     def from_cell(cls, cell: CellConfig) -> Gripper:
         """The gripper of `config/cell.yaml`."""
-        return cls(cell.gripper.stroke, cell.gripper.max_speed, cell.gripper.settle_s)
+        own = cell.gripper
+        return cls(own.stroke, own.max_speed, own.settle_s, own.register_open, own.register_closed)
 
     def opening_m(self, gripper_open: float) -> float:
         """Opening between the pads [m] from 0 (closed) .. 1 (open)."""
@@ -95,14 +112,18 @@ class Gripper:
         return self.opening_m(gripper_open) / 2
 
     def register(self, gripper_open: float) -> int:
-        """Value 0 (open) .. 255 (closed) for the real gripper from 0 (closed) .. 1 (open)."""
-        return round(REGISTER_CLOSED * (1 - _fraction(gripper_open)))
+        """Position register `register_open` .. `register_closed` from 0 (closed) .. 1 (open)."""
+        return round(_mapped(_fraction(gripper_open), (0.0, 1.0), self._ends))
 
-    def gripper_open_of_register(self, register: int) -> float:
-        """0 (closed) .. 1 (open) from the register: the opening is stroke x (1 - POS / 255)."""
-        if not 0 <= register <= REGISTER_CLOSED:
-            raise InputError(f"the gripper's register must be in 0 .. {REGISTER_CLOSED}, got {register!r}")
-        return 1 - register / REGISTER_CLOSED
+    def gripper_open_of_register(self, register: float) -> float:
+        """0 (closed) .. 1 (open) from the position register 0 .. 255: linear between its ends, clipped beyond them."""
+        if not 0 <= register <= REGISTER_MAX:
+            raise InputError(f"the gripper's register must be in 0 .. {REGISTER_MAX}, got {register!r}")
+        return _mapped(register, self._ends, (0.0, 1.0))
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return float(self.register_closed), float(self.register_open)
 
     def speed_register(self, speed_m_s: float) -> int:
         """SPE 0 .. 255 from a speed of the opening [m/s], clipped to the gripper's range."""
@@ -145,5 +166,10 @@ def _fraction(gripper_open: float) -> float:
 def _register_of(value: float, range_: tuple[float, float], name: str) -> int:
     if not 0 < value < inf:  # NaN fails too
         raise InputError(f"the {name} of the gripper must be positive, got {value!r}")
-    low, high = range_
-    return round(255 * min(1.0, max(0.0, (value - low) / (high - low))))
+    return round(_mapped(value, range_, (0.0, REGISTER_MAX)))
+
+
+def _mapped(value: float, ends: tuple[float, float], onto: tuple[float, float]) -> float:
+    """A value between two ends at the same share of the way between two others; clipped to them."""
+    share = min(1.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0])))
+    return onto[0] + share * (onto[1] - onto[0])

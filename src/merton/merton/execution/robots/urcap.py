@@ -1,8 +1,12 @@
 """The real 2F-140 through the socket of Robotiq's URCap, which runs on the UR controller (port 63352).
 
 A request is a line: `GET POS`, `SET POS 128 GTO 1`. The answer is text without an end of line: `POS 128`, `ack`. So
-there is one request at a time, and an answer is complete when it looks complete. Registers: ACT activate, GTO go to
-position, POS 0 open .. 255 closed, SPE speed, FOR force, STA 3 when active, OBJ as `gripper.Grip`, FLT fault.
+there is one request at a time, and an answer is complete when it looks complete. Registers: ACT activate, ATR automatic
+release, GTO go to position, POS as `Gripper.register`, PRE the position requested as the gripper has it, SPE speed, FOR
+force, STA 3 when active, OBJ as `gripper.Grip`, FLT fault.
+
+The URCap exchanges registers with the gripper once a cycle, every 2 to 100 ms: what is written reaches it later, and
+what is read is older. A value that is overwritten within a cycle never reaches it.
 """
 
 from __future__ import annotations
@@ -12,12 +16,16 @@ import re
 import socket
 import threading
 import time
+from dataclasses import replace
 
 from merton.errors import InfrastructureError, InputError
-from merton.execution.robots.gripper import REGISTER_CLOSED, Grip, Gripper, GripperReading
+from merton.execution.robots.gripper import REGISTER_MAX, Grip, Gripper, GripperReading
 
 PORT = 63352
-ACTIVE = 3
+RESET, ACTIVE = 0, 3
+"""Values of STA."""
+RESET_S = 0.5
+"""Pause between reset and activation, as in the reset of the URCap's own script functions: many cycles."""
 LONGEST_ANSWER = 64
 """Bytes; more than this is no answer of a gripper."""
 FAULTS = {
@@ -81,26 +89,42 @@ class UrcapSocket:
         self._ask("SET " + " ".join(f"{name} {value}" for name, value in registers.items()), r"ack\s*")
 
     def activate(self, limit_s: float = 10.0) -> None:
-        """Activate the gripper unless it is; a real one opens and closes once.
+        """Activate the gripper unless it is active; a real one opens and closes once.
+
+        It becomes active when ACT rises while ATR is 0. So both are cleared until the gripper itself reports that it is
+        reset, as the reset of Robotiq's own script functions does; then ACT is set. GTO is cleared too, so that the
+        fingers do not go to a position that was asked for earlier.
 
         Raises:
-            InfrastructureError: not active within `limit_s`.
+            InfrastructureError: not active within `limit_s`; the text has the registers that were seen.
         """
         if self.get("STA") == ACTIVE:
             return
-        self.set(ACT=0)
+        end_s, pause = time.monotonic() + limit_s, threading.Event()
+        while True:
+            self.set(ACT=0, ATR=0, GTO=0)
+            if self._state() == (0, RESET):
+                break
+            self._wait(pause, POLL_S, end_s, limit_s)
+        self._wait(pause, RESET_S, end_s, limit_s)
         self.set(ACT=1)
-        pause, end_s = threading.Event(), time.monotonic() + limit_s
-        while self.get("STA") != ACTIVE:
-            if time.monotonic() > end_s:
-                why = fault_sentence(self.get("FLT")) or "it reports no fault"
-                raise InfrastructureError(f"{self.name} was not active after {limit_s:g} s: {why}")
-            pause.wait(POLL_S)
+        while self._state() != (1, ACTIVE):
+            self._wait(pause, POLL_S, end_s, limit_s)
+
+    def _state(self) -> tuple[int, int]:
+        return self.get("ACT"), self.get("STA")
+
+    def _wait(self, pause: threading.Event, duration_s: float, end_s: float, limit_s: float) -> None:
+        """A pause of the activation; raises InfrastructureError once its time is up."""
+        if time.monotonic() > end_s:
+            why = fault_sentence(self.get("FLT")) or "it reports no fault, ACT {} and STA {}".format(*self._state())
+            raise InfrastructureError(f"{self.name} was not active after {limit_s:g} s: {why}")
+        pause.wait(duration_s)
 
     def reading(self, gripper: Gripper) -> GripperReading:
         """Read position, state of the fingers and fault."""
         grip, position, fault = self.get("OBJ"), self.get("POS"), self.get("FLT")
-        if grip not in list(Grip) or position > REGISTER_CLOSED:
+        if grip not in list(Grip) or position > REGISTER_MAX:
             raise InfrastructureError(f"{self.name} reported OBJ {grip} and POS {position}, which do not exist")
         opened = gripper.gripper_open_of_register(position)
         return GripperReading(gripper.opening_m(opened), opened, Grip(grip), fault)
@@ -229,13 +253,19 @@ class UrcapGripper:
         link = UrcapSocket(self._hostname, port=self._port)
         try:
             link.activate()
+            requested: int | None = None  # a position that the gripper does not have yet
             while not self._closing.is_set():
                 self._wake.clear()
                 with self._command_lock:
                     registers, self._pending = self._pending, None
                 if registers is not None:
                     link.set(**registers)
-                self.reading = link.reading(self.gripper)
+                    requested = registers.get("POS", requested)
+                if requested is not None and link.get("PRE") == requested:
+                    requested = None
+                reading = link.reading(self.gripper)
+                # until then OBJ tells of the command before
+                self.reading = reading if requested is None else replace(reading, grip=Grip.MOVING)
                 self._ready.set()
                 self._wake.wait(POLL_S)
         finally:
