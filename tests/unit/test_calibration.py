@@ -231,8 +231,13 @@ def test_a_board_printed_to_another_size_is_noticed() -> None:
     taken = make_rig("wrist", 5)
     told = CharucoBoard(square_m=BOARD.square_m / 0.97)
     sightings = [replace(item, corners_m=corners_of(told)) for item in seen(taken, np.random.default_rng(2))]
-    result = solve(taken, sightings)
-    assert result.board_scale == pytest.approx(0.97, abs=0.003)
+    with pytest.raises(
+        InputError, match=r"corners are off by 4\.0 px.* seem to be 0\.9(69|7\d) times as long as given"
+    ):
+        solve(taken, sightings)
+    told = CharucoBoard(square_m=BOARD.square_m / 0.985)
+    result = solve(taken, [replace(item, corners_m=corners_of(told)) for item in sightings])
+    assert result.board_scale == pytest.approx(0.985, abs=0.003)
     assert any(f"{result.board_scale:.3f} times as long as given" in warning for warning in result.warnings)
 
 
@@ -302,7 +307,7 @@ def test_poses_and_pictures_that_cannot_be_used_are_refused_in_one_sentence() ->
         calibrate(rolled, poses, PINHOLE, "tool0")
     with pytest.raises(InputError, match="4 or 5 finite coefficients"):
         Lens(d455_intrinsics(640, 480), (0.1,))
-    for columns, rows, square in ((2, 5, 0.03), (11, 10, 0.03), (7, 5, 0.0)):
+    for columns, rows, square in ((2, 5, 0.03), (11, 10, 0.03), (7, 5, 0.0), (7, 5, 36.0), (7, 5, 3.6e-5)):
         with pytest.raises(InputError, match="board"):
             CharucoBoard(columns, rows, square)
 

@@ -20,6 +20,8 @@ from merton.world.observation import Image
 
 DICTIONARY = "4X4_50"
 """Markers of the board. Ours: the fewest bits, so the largest modules, for cameras of 424 x 240 pixels."""
+SQUARE_M = (0.001, 1.0)
+"""Ours: shorter and longer ones are a length in another unit."""
 MOST_SQUARES = 100
 """Every other square has one of the dictionary's 50 markers."""
 FEWEST_CORNERS = 6
@@ -55,21 +57,25 @@ class Sighting:
 class CharucoBoard:
     """A ChArUco board of `columns` x `rows` squares with edges of `square_m`; markers measure three quarters of it.
 
+    `legacy`: the layout of OpenCV before 4.6, which other makers of boards have kept. With an even number of rows its
+    top left square is white and has the first marker; with an odd number both layouts are the same.
+
     Raises:
-        InputError: fewer than 3 squares a side, more than 100 in all, or no positive length.
+        InputError: fewer than 3 squares a side, more than 100 in all, or squares that are not 1 mm to 1 m long.
     """
 
     columns: int = 7
     rows: int = 5
     square_m: float = 0.036
+    legacy: bool = False
 
     def __post_init__(self) -> None:
         if min(self.columns, self.rows) < 3 or self.columns * self.rows > MOST_SQUARES:
             raise InputError(
                 f"a board has at least 3 x 3 and at most {MOST_SQUARES} squares, got {self.columns} x {self.rows}"
             )
-        if not (np.isfinite(self.square_m) and self.square_m > 0):
-            raise InputError(f"the squares of a board must have a positive length, got {self.square_m!r} m")
+        if not SQUARE_M[0] <= self.square_m <= SQUARE_M[1]:  # NaN fails too
+            raise InputError(f"the squares of a board are 1 mm to 1 m long, got {1000 * self.square_m:g} mm")
 
     def __str__(self) -> str:
         return f"{self.columns} x {self.rows} squares of {self.square_m * 1000:g} mm, {DICTIONARY} markers"
@@ -87,9 +93,11 @@ class CharucoBoard:
 
     @cached_property
     def _charuco(self) -> cv2.aruco.CharucoBoard:
-        return cv2.aruco.CharucoBoard(
+        board = cv2.aruco.CharucoBoard(
             (self.columns, self.rows), self.square_m, self.square_m * (MODULES - 2) / MODULES, _dictionary()
         )
+        board.setLegacyPattern(self.legacy)
+        return board
 
     @cached_property
     def _detector(self) -> cv2.aruco.CharucoDetector:

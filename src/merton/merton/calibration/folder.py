@@ -1,31 +1,25 @@
-"""The folder a calibration is computed from: pictures, `poses.csv`, and `camera.yaml` with the optics.
-
-`poses.csv` has a header and a line for each picture. Its columns are `image` and either the six joints, named as in the
-URDF [rad], or `x_m`, `y_m`, `z_m`, `qx`, `qy`, `qz`, `qw`: position and quaternion of `tool0` in `base_link`.
-"""
+"""The folder a calibration is computed from: pictures, `poses.csv` (see `poses`), and `camera.yaml` with the optics."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from merton.calibration.charuco import DICTIONARY, CharucoBoard, Sighting
 from merton.calibration.lens import Lens
+from merton.calibration.poses import POSES_FILE
 from merton.config import Model, load
 from merton.errors import InputError
 from merton.perception.images import read_image, write_image
+from merton.results.tables import file_bytes, utf8_text
 from merton.world.cell import ARM_JOINTS, Number, Positive
-from merton.world.geometry import Array, Matrix, from_quaternion
 from merton.world.observation import Image, Intrinsics
 
-POSES_FILE, CAMERA_FILE = "poses.csv", "camera.yaml"
-POSE_COLUMNS = ("x_m", "y_m", "z_m", "qx", "qy", "qz", "qw")
+CAMERA_FILE = "camera.yaml"
 
 
 class _CameraFile(Model):
@@ -36,47 +30,6 @@ class _CameraFile(Model):
     cx: Number
     cy: Number
     distortion: tuple[Number, ...] = ()
-
-
-def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
-    """The pictures of a folder, each with the pose (4, 4) of `tool0` in `base_link`, in the order of `poses.csv`.
-
-    Args:
-        folder: where `poses.csv` and the pictures are.
-        forward: `base_from_tool0` of joint angles (6,) [rad]; used only if the file has joints.
-
-    Raises:
-        InputError: a file is missing, or a line is wrong; the text names it.
-    """
-    file = folder / POSES_FILE
-    try:
-        with open(file, encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot read {str(file)!r}: {getattr(error, 'strerror', None) or error}") from None
-    poses: list[tuple[Path, Matrix]] = []
-    for number, row in enumerate(rows, start=2):
-        columns = next((c for c in (ARM_JOINTS, POSE_COLUMNS) if set(c) <= set(row)), None)
-        if columns is None or "image" not in row:
-            raise InputError(
-                f"{file}: its first line must name the columns image and either {', '.join(ARM_JOINTS)} or "
-                f"{', '.join(POSE_COLUMNS)}"
-            )
-        try:
-            values = np.array([float(row[column]) for column in columns])
-        except (TypeError, ValueError):
-            values = np.array([np.nan])
-        if not np.isfinite(values).all() or (columns == POSE_COLUMNS and np.linalg.norm(values[3:]) < 0.5):
-            raise InputError(
-                f"{file}, line {number}: expected {len(columns)} finite numbers that are a pose, got {row}"
-            )
-        image = folder / str(row["image"])
-        if not image.is_file():
-            raise InputError(f"{file}, line {number}: there is no picture {str(image)!r}")
-        poses.append((image, forward(values) if columns == ARM_JOINTS else from_quaternion(values[:3], values[3:])))
-    if not poses:
-        raise InputError(f"{file} has no poses")
-    return poses
 
 
 def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens) -> Path:
@@ -92,7 +45,7 @@ def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens
     if present is not None and present != lens:
         raise InputError(f"{folder / CAMERA_FILE} has other optics: take every camera into a folder of its own")
     file = folder / POSES_FILE
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else [header]
+    lines = utf8_text(str(file), file_bytes(file)).splitlines() if file.exists() else [header]
     if lines[:1] != [header]:
         raise InputError(f"{file} has other columns than {header}: take pictures into a new folder")
     picture = folder / f"{len(lines) - 1:04d}.png"
@@ -124,20 +77,31 @@ def _write_lens(folder: Path, lens: Lens) -> None:
 def find_board(board: CharucoBoard, files: Sequence[Path]) -> list[Sighting | None]:
     """The board in every picture, None where it is not found.
 
+    A board with an even number of rows is that of OpenCV before 4.6 if more pictures show it in that layout.
+
     Raises:
         InputError: a picture cannot be read, or none of them shows the board.
     """
-    markers, sightings = 0, []
+    legacy = replace(board, legacy=True) if board.rows % 2 == 0 else None
+    markers, sightings, of_legacy = 0, list[Sighting | None](), list[Sighting | None]()
     for file in files:
         image = read_image(file)
         sightings.append(board.find(image, file.name))
-        if sightings[-1] is None:
+        of_legacy.append(legacy.find(image, file.name) if legacy is not None and sightings[-1] is None else None)
+        if sightings[-1] is None and of_legacy[-1] is None:
             markers += board.count_markers(image)
+    if _found(of_legacy) > _found(sightings):
+        sightings = of_legacy
     if not any(sightings):
         why = (
-            f"they show {markers} markers, but not laid out as on this board: are --columns and --rows right?"
+            f"they show {markers} markers, but not laid out as on this board: are --columns and --rows right, and are "
+            "the markers three quarters of a square wide?"
             if markers
             else f"they show no {DICTIONARY} marker: is it this board, and large, sharp and bright enough?"
         )
         raise InputError(f"the board ({board}) is in none of the {len(files)} pictures; {why}")
     return sightings
+
+
+def _found(sightings: Sequence[Sighting | None]) -> int:
+    return sum(sighting is not None for sighting in sightings)

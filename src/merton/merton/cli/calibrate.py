@@ -70,6 +70,7 @@ def solve_command(
         lens = calibration.Lens(d455_intrinsics(*sightings[0].size_px))
         warnings.append("there is no camera.yaml: the optics are those of the data sheet")
     result = calibration.calibrate(sightings, poses, lens, present.parent)
+    warnings.append(calibration.check_place(result.parent_from_camera, camera, cell))
     check = calibration.check_lens(sightings, lens)
     if missing := [file.name for sighting, (file, _) in zip(seen, shots, strict=True) if sighting is None]:
         warnings.append(f"the board was not found in {', '.join(missing)}")
@@ -106,13 +107,21 @@ def _show(camera: str, result: Calibration, check: LensCheck, warnings: list[str
     moved = inverse(cell.camera(camera).parent_from_camera) @ result.parent_from_camera
     distance_mm, angle_deg = 1000 * np.linalg.norm(moved[:3, 3]), np.degrees(np.linalg.norm(rotation_vector_of(moved)))
     place = ", ".join(f"{value:.4f}" for value in result.parent_from_camera[:3, 3])
+    deviation = (
+        f", give or take {1000 * result.position_deviation_m:.2f} mm and "
+        f"{np.degrees(result.angle_deviation_rad):.3f} deg (one standard deviation)"
+        if np.isfinite(result.position_deviation_m)
+        else "; how well is not known from three pictures"
+    )
+    focal_px = f"{check.fitted.intrinsics.fx:.1f}"
+    if np.isfinite(check.focal_deviation_px[0]):
+        focal_px += f" +- {check.focal_deviation_px[0]:.1f}"
     lines = [
-        f"{camera} stands at ({place}) m in {result.parent}, give or take {1000 * result.position_deviation_m:.2f} mm "
-        f"and {np.degrees(result.angle_deviation_rad):.3f} deg (one standard deviation).",
+        f"{camera} stands at ({place}) m in {result.parent}{deviation}.",
         f"That is {distance_mm:.1f} mm and {angle_deg:.2f} deg from where config/cell.yaml has it.",
         f"Corners are off by {result.error_px:.2f} px; squares fit best at {result.board_scale:.4f} times their size.",
         f"Optics: {check.given_px:.2f} px of error as given, {check.fitted_px:.2f} px with the focal length that fits "
-        f"best, {check.fitted.intrinsics.fx:.1f} +- {check.focal_deviation_px[0]:.1f} px.",
+        f"best, {focal_px} px.",
     ]
     for line in lines:
         print_out(line)
