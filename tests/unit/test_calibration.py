@@ -232,7 +232,7 @@ def test_a_board_printed_to_another_size_is_noticed() -> None:
     told = CharucoBoard(square_m=BOARD.square_m / 0.97)
     sightings = [replace(item, corners_m=corners_of(told)) for item in seen(taken, np.random.default_rng(2))]
     with pytest.raises(
-        InputError, match=r"corners are off by 4\.0 px.* seem to be 0\.9(69|7\d) times as long as given"
+        InputError, match=r"corners are off by 3\.\d px.* seem to be 0\.9(69|7\d) times as long as given"
     ):
         solve(taken, sightings)
     told = CharucoBoard(square_m=BOARD.square_m / 0.985)
