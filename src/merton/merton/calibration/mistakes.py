@@ -148,7 +148,7 @@ def check_place(parent_from_camera: Matrix, camera: str, cell: CellConfig) -> st
     if fixed == "tool0" and _within(_gap(present.parent_from_camera, tool), SAME_PLACE):
         raise InputError(
             f"{camera} would stand {1000 * off[0]:.0f} mm from its place in config/cell.yaml: the poses seem to be "
-            "those of the tool centre point, not of tool0; set the controller's TCP to zero" + _REMEDY
+            "those of the tool centre point, not of tool0, the flange; set the controller's TCP to zero" + _REMEDY
         )
     for other in cell.cameras.named:
         there = cell.camera(other)

@@ -66,7 +66,8 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
         poses[picture] = read(where, row)
     if not poses:
         raise InputError(f"{file} has no poses")
-    if max(np.linalg.norm(pose[:3, 3]) for pose in poses.values()) < SHORTEST_REACH_M:
+    reach_m = max(float(np.linalg.norm(pose[:3, 3])) for pose in poses.values())
+    if reach_m < SHORTEST_REACH_M and not set(ARM_JOINTS) <= set(header):
         raise InputError(f"{file}: no pose is farther than 10 mm from the origin of the arm: are its lengths metres?")
     return list(poses.items())
 
