@@ -81,7 +81,6 @@ def test_every_measure_of_the_taxonomy_is_known() -> None:
         ({"kind": "choice", "answer": "<think>A? C?</think>\\boxed{B}<|im_end|>", "gold": "B"}, 1.0),
         ({"answer": "The answer is B.", "gold": "B"}, 1.0),
         ({"answer": "350 cm", "gold": "3.5 m"}, 1.0),
-        ({"answer": "<think>It is a piano", "gold": "piano"}, 0.0),
         ({"kind": "point", "answer": "[0.5, 0.1]", "gold": "[[0,0],[1,0],[0,1]]"}, 1.0),
         ({"kind": "point", "answer": "[0.9, 0.9]", "gold": "[[0,0],[1,0],[0,1]]"}, 0.0),
         ({"answer": "", "gold": "piano"}, 0.0),
@@ -89,6 +88,13 @@ def test_every_measure_of_the_taxonomy_is_known() -> None:
 )
 def test_exact_match(tmp_path: Path, row: dict[str, str], expected: float) -> None:
     assert score(tmp_path, **row) == expected
+
+
+def test_an_answer_that_was_cut_off_has_no_score(tmp_path: Path) -> None:
+    cut, whole = {"answer": "<think>It is a piano", "gold": "piano"}, {"item": "2", "answer": "piano", "gold": "piano"}
+    scored = score_answers(read_answers(table(tmp_path, cut, whole), taxonomy()))
+    assert [(one.item, one.score) for one in scored.scores] == [("2", 1.0)]
+    assert [reason for _, reason in scored.unscored] == ["it ends in its reasoning: was it cut off?"]
 
 
 @pytest.mark.parametrize(

@@ -152,8 +152,8 @@ def test_a_program_that_fails_on_a_case_fails_on_that_case_alone(tmp_path: Path)
     few = pool(12)
     found = evaluate(few, [Counting()], tmp_path, sandbox=Unguarded(), pipeline=spoiled)
     by_kind = {kind: [row for row in found.rows if row.question.answer_kind == kind] for kind in ANSWER_KINDS}
-    assert all("RuntimeError: number" in row.error and row.score == 0 for row in by_kind["number"])
-    assert all("exit code 7" in row.error and row.score == 0 for row in by_kind["point"])
+    assert all("RuntimeError: number" in row.error and row.score is None for row in by_kind["number"])
+    assert all("exit code 7" in row.error and row.score is None for row in by_kind["point"])
     assert all(row.score == 1 for kind in ("choice", "yes_no", "free_text", "actions") for row in by_kind[kind])
     assert found.scores.failed["counting"] == 4
 
@@ -248,10 +248,12 @@ def one_choice() -> Pool:
         ("<think>B</think><answer>A</answer><|im_end|>", 1.0, 0),
         ("\\boxed{A}", 1.0, 0),
         ("A\n\nBecause the blue lid is far.", 1.0, 0),
-        ("<think>A is near. B is", 0.0, 1),
+        ("<think>A is near. B is", None, 1),
     ],
 )
-def test_the_answer_in_a_models_raw_text_is_scored(tmp_path: Path, said: str, score: float, cut_off: int) -> None:
+def test_the_answer_in_a_models_raw_text_is_scored(
+    tmp_path: Path, said: str, score: float | None, cut_off: int
+) -> None:
     found = evaluate(one_choice(), [Saying(said)], tmp_path, sandbox=Unguarded())
     assert found.rows[0].score == score
     assert found.scores.cut_off["saying"] == found.scores.cut_off_blank["saying"] == cut_off
@@ -301,7 +303,7 @@ def test_a_scorer_that_writes_to_the_pipe_itself_is_not_believed(tmp_path: Path,
     """A line that is no result is passed over; the program's own result, .25, is the first that counts then."""
     body = f"tell({line!r})\n    return 0.25"
     found = evaluate(one_choice(), [Saying("A")], tmp_path, sandbox=Unguarded(), pipeline=raw_program("score", body))
-    assert found.rows[0].score == (0.0 if error else 0.25)
+    assert found.rows[0].score == (None if error else 0.25)
     assert error in found.rows[0].error
 
 
@@ -309,7 +311,7 @@ def test_a_scorer_that_writes_to_the_pipe_itself_is_not_believed(tmp_path: Path,
 def test_a_prediction_that_is_no_text_is_none(tmp_path: Path, value: str) -> None:
     body = f"""tell('{{"case": 0, "value": {value}}}')\n    return "A" """
     found = evaluate(one_choice(), [Saying("A")], tmp_path, sandbox=Unguarded(), pipeline=raw_program("infer", body))
-    assert (found.rows[0].score, found.rows[0].prediction) == (0.0, "")
+    assert (found.rows[0].score, found.rows[0].prediction) == (None, "")
     assert "predict returned" in found.rows[0].error
 
 

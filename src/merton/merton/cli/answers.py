@@ -56,8 +56,6 @@ def answers_command(
     write_file(out.with_suffix(".json"), origin.encode())
     agents = len({one.agent for one in read})
     print_out(f"{len(rows)} scores of {agents} agent{'s' * (agents != 1)}: {from_here(out)}")
-    if scored.about["cut_off"]:
-        print_err(f"{scored.about['cut_off']} answers end in their reasoning, and score 0: were they cut off?")
     if scored.unscored:
         one, reason = scored.unscored[0]
         count = len(scored.unscored)

@@ -60,7 +60,7 @@ class Answered:
         agent, benchmark, item, dimension, original: as in `ItemScore`.
         measure: one of the benchmark's metrics in the taxonomy.
         answer: of the model, as text: the `final_answer` in what the table has; "" where it gave none.
-        cut_off: whether what the table has ends in its reasoning.
+        cut_off: whether what the table has ends in its reasoning, so that there is no answer.
         gold: the right answer, or several; boxes as JSON; empty for `GIVEN`.
         question: with its kind of answer, choices and unit; of boxes and `GIVEN` the kind is free_text.
         where: place in the file, for messages.
@@ -85,7 +85,7 @@ class Scored:
 
     Attributes:
         scores: in the order of the answers.
-        unscored: (answer, reason) of each that the judge gave no valid mark for; it has no score.
+        unscored: (answer, reason) of each that was cut off, or that the judge gave no valid mark for; it has no score.
         about: what the scores were computed from; JSON values.
     """
 
@@ -144,7 +144,9 @@ def score_answers(
     scores, unscored = [], []
     for one in answers:
         score = found[id(one)] if id(one) in found else _computed(one)
-        if isinstance(score, InvalidAnswerError):
+        if one.cut_off:
+            unscored.append((one, "it ends in its reasoning: was it cut off?"))
+        elif isinstance(score, InvalidAnswerError):
             unscored.append((one, str(score)))
         else:
             scores.append(_item(one, score))

@@ -28,7 +28,7 @@ from typing import Any
 
 from merton import __version__
 from merton.annotate.cache import Cache
-from merton.cognition.final_answer import VERSION, final_answer, is_unfinished
+from merton.cognition.final_answer import VERSION, cut_off_sentence, final_answer, is_unfinished
 from merton.cognition.models.base import MAX_TOKENS
 from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.pool import Pool
@@ -230,11 +230,13 @@ class _Work:
         scored, score_s = run_score(self.sandbox, self.pipeline.score, gold, texts)
         rows = []
         for place, (prediction, score) in enumerate(zip(said, scored, strict=True)):
+            cut_off, error = place in conversation.cut_off, prediction.error or score.error
             unasked = conversation.unasked.get(place, "")
-            error = prediction.error or score.error
-            value = None if unasked else 0.0 if error else float(score.value)
+            if cut_off and not (unasked or error or texts[place]):
+                unasked = cut_off_sentence()
+            value = None if unasked or error else float(score.value)
             row = {"prediction": texts[place], "score": value, "error": error, "unasked": unasked}
-            rows.append({**row, "cut_off": place in conversation.cut_off})
+            rows.append({**row, "cut_off": cut_off})
         piece = {
             "rows": rows,
             "infer_s": infer_s,
@@ -342,8 +344,7 @@ def _fidelity(
     references = []
     for row in rows:
         request = (row.question, reference_prompt(row.question), MAX_TOKENS, None)
-        asked = row.score is not None
-        references.append(final_answer(ask_model(by_name[row.answerer], *request).text) if asked else "")
+        references.append("" if row.unasked else final_answer(ask_model(by_name[row.answerer], *request).text))
     found = fidelity_of(rows, references)
     write_fidelity(found, out)
     return found

@@ -30,7 +30,8 @@ class Fidelity:
         overall: at most 1; None where it is undefined, because the reference's score is 0 and the pipeline's is not.
         scoring: the same.
         inference: 0..1.
-        n: cases; those that could not be asked are left out.
+        n: cases; those without an answer are left out. A program that fails on a case has no prediction and scores 0
+            there: that is no failure of the answerer, and it is unlike the reference.
     """
 
     overall: float | None
@@ -60,7 +61,7 @@ def fidelity_of(rows: Sequence[Row], references: Sequence[str]) -> dict[str, dic
         rows: of an evaluation.
         references: the prediction of the reference's inference for each row.
     """
-    kept = [(row, text) for row, text in zip(rows, references, strict=True) if row.score is not None]
+    kept = [(row, text) for row, text in zip(rows, references, strict=True) if not row.unasked]
     found: dict[str, dict[str, Fidelity]] = {}
     for name in dict.fromkeys(row.answerer for row, _ in kept):
         own = [(row, text) for row, text in kept if row.answerer == name]
@@ -73,7 +74,7 @@ def fidelity_of(rows: Sequence[Row], references: Sequence[str]) -> dict[str, dic
 
 
 def _fidelity(pairs: Sequence[tuple[Row, str]]) -> Fidelity:
-    agent = float(np.mean([row.score for row, _ in pairs if row.score is not None]))
+    agent = float(np.mean([row.score or 0.0 for row, _ in pairs]))
     rescored = float(np.mean([reference_score(row.question, row.prediction) for row, _ in pairs]))
     reference = float(np.mean([reference_score(row.question, text) for row, text in pairs]))
     likeness = float(np.mean([inference_fidelity(row.prediction, text) for row, text in pairs]))

@@ -30,9 +30,9 @@ class Row:
         question: asked.
         dimension: that the question counts for.
         prediction: returned by the inference program, "" where it failed.
-        score: 0..1; 0 where a program failed; None where the answerer could not be asked.
+        score: 0..1; None where there is no answer, or a program failed: neither says how good the answerer is.
         error: why a program failed on the question, or "".
-        unasked: why there is no answer, because the answerer failed or could not be asked, or "".
+        unasked: why there is no answer, because the answerer failed, could not be asked or was cut off, or "".
         cut_off: whether an answer was cut off at its limit of tokens, or ends in its reasoning.
     """
 
@@ -71,7 +71,7 @@ class Scores:
         dimensions: answerer to dimension to mean.
         overall: answerer to the mean of its dimensions' means, each counting the same (A2Eval, Table 7).
         failed: answerer to the number of questions that a program failed on.
-        unasked: answerer to the number of questions that it did not answer, because it failed or could not be asked.
+        unasked: answerer to the number of questions without an answer.
         cut_off: answerer to the number of questions whose answers were cut off.
         cut_off_blank: of these, the number without any answer before the cut.
         made: what they were computed from.
@@ -141,7 +141,7 @@ def write_predictions(rows: Sequence[Row], out: Path) -> None:
 
 
 def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
-    """Write scores.parquet, blank where an answerer could not be asked, and scores.json."""
+    """Write scores.parquet, blank where a row has no score, and scores.json."""
     names = list(scores.overall)
     columns: dict[str, list[Any]] = {"agent": names}
     for row in rows:
