@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,22 @@ def pair(number: int, won: bool, base_won: bool, task: str = "pick") -> tuple[Tr
         for agent, outcome in zip(("candidate", "baseline"), outcomes, strict=True)
     )
     return ours, theirs
+
+
+def test_a_baseline_that_never_acts_lets_nothing_pass(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate is not better than a model that raises: nothing was compared."""
+    pairs = [
+        (ours, replace(theirs, outcome=Outcome.INVALID_ACTION, steps=0, error_message="IndexError: 3"))
+        for ours, theirs in (pair(number, won=True, base_won=False) for number in range(40))
+    ]
+    judgement = judge(pairs, "success", VALUES["success"], 0.05, ["pick"])
+    assert judgement.whole.verdict is Verdict.NOT_WORSE
+    monkeypatch.setattr(command, "_compared", lambda *_: judgement)
+    runs = experiment.parent / "runs"
+    code, said = gate("idle", "--against", "servo", "--experiment", experiment, "--runs", runs)
+    assert code == 4
+    assert "the policy servo gave no action in any of its 40 trials: IndexError: 3" in said
+    assert not list(runs.glob(f"*/{gate_files.JUNIT}"))
 
 
 def test_every_scene_is_drawn_from_the_whole_design_and_none_twice() -> None:

@@ -18,11 +18,13 @@ from merton.twins.agreement import Checked, left, lost
 from merton.twins.executed import WatchedPorts, pairs_of, recorded_run
 from merton.twins.motion import CARRIED_OUT, CUT_SHORT, REFUSED, STOPPED, PaperRobot, departure
 from merton.twins.recorded import RecordedTrial
+from merton.twins.replay import _paired
 from merton.twins.summary import distance_interval
 from merton.twins.twin import UNDISTORTED, Design, Setting, setting_of, twins_of
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
 from merton.world.geometry import transform
+from merton.world.observation import Observation
 
 FLAT = Setting("hsv_saturation", 5)
 """Takes the colours away, by which the small policies know the things."""
@@ -182,6 +184,40 @@ def test_the_gate_of_images_and_the_policy_may_refuse(trials, monkeypatch) -> No
     monkeypatch.setattr(twin, "decided", cannot)
     refused = twins_of(trial, "tiny-vla", (), Design(7))[0].motion
     assert (refused.verdict, refused.code, refused.why) == (REFUSED, ErrorCode.INVALID_ACTION, "the model sees nothing")
+
+
+def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
+    """Another policy than the recorded one is compared with its own motion: without one there is no pair."""
+    trial, _ = trials["servo"]
+    whole = twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7))
+    assert _paired(whole) == (whole, [])
+    asked = twin.decided
+
+    def fails_first(policy: str, observation: Observation) -> ActionChunk:
+        monkeypatch.setattr(twin, "decided", asked)
+        raise InvalidActionError("the model sees nothing")
+
+    monkeypatch.setattr(twin, "decided", fails_first)
+    kept, notes = _paired(
+        [
+            *twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7)),
+            *(replace(one, trial=replace(trial, id="other")) for one in whole),
+        ]
+    )
+    assert {one.trial.id for one in kept} == {"other"}
+    assert notes == [
+        "trials without an action of tiny-vla on their undistorted pictures, and so without twins: 1, the first "
+        "because: the model sees nothing"
+    ]
+
+    def fails(*_: object) -> ActionChunk:
+        raise InvalidActionError("the model sees nothing")
+
+    monkeypatch.setattr(twin, "decided", fails)
+    with pytest.raises(
+        InvalidActionError, match="tiny-vla gave no action in any of 2 decisions: the model sees nothing"
+    ):
+        _paired(twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7)))
 
 
 def test_pictures_that_are_missing_are_named(trials) -> None:

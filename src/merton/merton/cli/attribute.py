@@ -12,7 +12,7 @@ from rich.table import Table
 
 from merton import __version__
 from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out, progress
-from merton.cli.runs import RUNS
+from merton.cli.runs import RUNS, exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder
 from merton.pages.words import number
@@ -66,6 +66,7 @@ def attribute_command(
     about = {"experiment_sha256": run.experiment_sha256, "seed": run.spec.seed, "merton": __version__}
     designs = {id: {name: part.model_dump() for name, part in item.designs.items()} for id, item in dissections.items()}
     _show(run, found, {**about, "designs": designs})
+    exit_for_failed_models(run)
 
 
 def _found(pool: Pool, run: RunDirectory, dissections: Mapping[str, Dissection], agents: Sequence[str]) -> Findings:

@@ -132,7 +132,9 @@ def _told(found: Evaluation) -> None:
         notes = [f"{mean.n} questions, {mean.scenes} scenes"]
         if found.scores.failed[name]:
             why = next(row.error for row in found.rows if row.answerer == name and row.error).splitlines()[-1]
-            notes.append(f"a program failed on {found.scores.failed[name]}, which have no score, the first because: {why}")
+            notes.append(
+                f"a program failed on {found.scores.failed[name]}, which have no score, the first because: {why}"
+            )
         if found.scores.unasked[name]:
             why = next(row.unasked for row in found.rows if row.answerer == name and row.unasked)
             notes.append(f"{found.scores.unasked[name]} without an answer, the first because: {why}")

@@ -50,6 +50,7 @@ def gate_command(
 
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
+    from merton.experiment.failed_models import failed_models
     from merton.study import gate_files
     from merton.study.sequential import Verdict
 
@@ -62,6 +63,9 @@ def gate_command(
     try:
         with locked_folder(run.path, "merton gate"):
             judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, workers)
+            if failed := failed_models(run.spec, [record for pair in judgement.pairs for record in pair]):
+                print_err("merton: " + "\n".join([*failed, "So nothing was compared: mend it and start a new run."]))
+                raise typer.Exit(NOT_COMPLETED)
             gate_files.write(run.path, judgement, candidate, against)
     except InfrastructureError as error:
         print_err(f"merton: {error}\nThe comparison is not complete. {_continuation(run)}")

@@ -337,9 +337,14 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
 
 def _end(directory: RunDirectory) -> None:
     """Board and report of a run that is finished; exit code 1 if a model failed in every trial of it."""
+    _conclude(directory)
+    exit_for_failed_models(directory)
+
+
+def exit_for_failed_models(directory: RunDirectory) -> None:
+    """Ends with exit code 1 and a sentence for each model that failed in every trial of a run, if there is one."""
     from merton.experiment.failed_models import failed_models
 
-    _conclude(directory)
     if failed := failed_models(directory.spec, _records(directory)):
         print_err("\n".join(failed))
         raise typer.Exit(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from merton import __version__
 from merton.decision.models.base import POLICIES
-from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError, UnknownNameError
 from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.perception.distortion import TEMPORAL_FAULTS
@@ -18,7 +18,7 @@ from merton.recording.reader import recording_sha256
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
 from merton.twins.recorded import Recorded, RecordedTrial, read_recording
-from merton.twins.twin import Design, Setting, Twin, decisions_of, missing_picture, twins_of
+from merton.twins.twin import UNDISTORTED, Design, Setting, Twin, decisions_of, missing_picture, twins_of
 
 LEAST_FOR_WORKERS = 400
 """Fewer decisions than this are done sooner in this process than new ones start."""
@@ -65,6 +65,7 @@ def replay(
             experiment that twins cannot imitate; or a fault of time where no decision has one before it.
         UnknownNameError: no such policy.
         InfrastructureError: the policy could not be asked.
+        InvalidActionError: the policy gave no action on any picture.
     """
     if policy is not None and policy not in POLICIES:
         raise UnknownNameError("vla", policy, POLICIES)
@@ -84,6 +85,8 @@ def replay(
     for done, twins in enumerate(_done(jobs, settings, design, workers), start=1):
         found += twins
         on_progress(done, len(jobs))
+    found, unpaired = _paired(found)
+    notes += unpaired
     about: dict[str, object] = {
         "merton": __version__,
         "recording": path.name,
@@ -99,6 +102,34 @@ def replay(
         "distortions": [item.name for item in settings],
     }
     return Replay(about, design, settings, tuple(found), tuple(notes))
+
+
+def _paired(twins: Sequence[Twin]) -> tuple[list[Twin], list[str]]:
+    """The twins of trials whose reference is a motion, and a sentence about the others.
+
+    A policy that was not recorded is compared with its own answer to the undistorted pictures. Where that is no action,
+    there is nothing to compare with: two failures are equal, and that is no agreement.
+
+    Raises InvalidActionError if a policy gave no action on any picture.
+    """
+    for name in sorted({twin.policy for twin in twins}):
+        own = [twin for twin in twins if twin.policy == name]
+        if all(map(_is_no_action, own)):
+            raise InvalidActionError(f"{name} gave no action in any of {len(own)} decisions: {own[0].motion.why}")
+    lost = [twin for twin in twins if twin.setting == UNDISTORTED and twin.policy != twin.trial.policy]
+    lost = [twin for twin in lost if _is_no_action(twin)]
+    if not lost:
+        return list(twins), []
+    trials = {twin.trial.id for twin in lost}
+    note = (
+        f"trials without an action of {lost[0].policy} on their undistorted pictures, and so without twins: "
+        f"{len(trials)}, the first because: {lost[0].motion.why}"
+    )
+    return [twin for twin in twins if twin.trial.id not in trials], [note]
+
+
+def _is_no_action(twin: Twin) -> bool:
+    return twin.motion.code == ErrorCode.INVALID_ACTION
 
 
 def _check_faults_of_time(
