@@ -265,7 +265,7 @@ def test_a_catalogued_vlm_that_is_served_without_its_eyes_does_not_pass() -> Non
             replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}}),
             "RuntimeError: weights",
         ),
-        (replying(503, "loading"), "HTTP 503"),
+        (replying(503, "overloaded"), "HTTP 503"),
         (silent, "within the deadline"),
     ],
     ids=["the model fails", "the server fails at text too", "late"],

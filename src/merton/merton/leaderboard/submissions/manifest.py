@@ -18,6 +18,7 @@ from pydantic import AfterValidator
 from merton.config import Model, loads
 from merton.errors import InputError
 from merton.leaderboard.submissions.archive import Source, Unpacked, folded, read
+from merton.results.checking import MAX_NAME
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
@@ -239,7 +240,7 @@ def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str
     """The score of each item, and where it stands, of a CSV table with the columns item and score.
 
     Raises:
-        InputError: the header is another; a score is missing, no plain decimal number or outside 0..1; an item stands
+        InputError: the header is another; an item's id is no printable text of at most `MAX_NAME` characters; a score is missing, no plain decimal number or outside 0..1; an item stands
             twice; there is none, or more than `MAX_ITEMS`. The sentence names the line.
     """
     scores: dict[str, float] = {}
@@ -249,7 +250,7 @@ def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str
     if header != ["item", "score"]:
         raise InputError(f"{where}: the columns must be item,score; got {one_line(','.join(header))!r}")
     for where, (item, cell) in rows:
-        if not item or not item.isprintable():
+        if not item or not item.isprintable() or len(item) > MAX_NAME:
             raise InputError(f"{where}: {one_line(item)!r} cannot be the id of an item")
         if item in places:
             raise InputError(f"{where}: {one_line(item)!r} stands already in {places[item]}")
