@@ -240,8 +240,9 @@ def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str
     """The score of each item, and where it stands, of a CSV table with the columns item and score.
 
     Raises:
-        InputError: the header is another; an item's id is no printable text of at most `MAX_NAME` characters; a score is missing, no plain decimal number or outside 0..1; an item stands
-            twice; there is none, or more than `MAX_ITEMS`. The sentence names the line.
+        InputError: the header is another; an item's id is no printable text of at most `MAX_NAME` characters; a score
+            is missing, no plain decimal number or outside 0..1; an item stands twice; there is none, or more than
+            `MAX_ITEMS`. The sentence names the line.
     """
     scores: dict[str, float] = {}
     places: dict[str, str] = {}
