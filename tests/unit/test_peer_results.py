@@ -67,8 +67,46 @@ def test_tasks_of_lm_eval(tmp_path: Path) -> None:
     assert matrix.remarks == (
         "arc_easy is scored by acc,none; left out: acc_norm,none.",
         "mmlu sums up its tasks and is left out.",
-        "wikitext is scored by nothing; left out: word_perplexity,none.",
+        "wikitext is scored by nothing that is known to be better when it is higher; left out: word_perplexity,none.",
     )
+
+
+def of_lm_eval(folder: Path, task: dict[str, Any], better: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """Cells and remarks of a file with the tasks "arc", of these values, and "sure", which scores 1."""
+    content = {
+        "results": {"arc": task, "sure": {"acc,none": 1.0}},
+        "higher_is_better": {"arc": better or {}},
+        "model_name": "m",
+    }
+    matrix = read_matrix(written(folder / "results.json", content))
+    return [cell[1:] for cell in matrix.cells if cell[1] == "arc"], " ".join(matrix.remarks)
+
+
+def test_what_stands_beside_the_metrics_of_lm_eval_is_no_score(tmp_path: Path) -> None:
+    """A metric's key is NAME,FILTER (lm-eval 0.4); the number of questions was read as the score 1."""
+    for questions in (1, 100):
+        task = {"name": "arc", "alias": " - arc", "sample_len": questions, "acc,none": 0.0, "acc_stderr,none": 0.5}
+        assert of_lm_eval(tmp_path, task) == ([("arc", 0.0)], "")
+    assert of_lm_eval(tmp_path, {"exact_match,strict-match": 0.25, "exact_match_stderr,strict-match": 0.5})[0] == [
+        ("arc", 0.25)
+    ]
+
+
+def test_a_metric_without_a_value_is_not_replaced_by_the_next(tmp_path: Path) -> None:
+    task = {"alias": "arc", "acc,none": float("nan"), "acc_norm,none": 0.5}
+    assert of_lm_eval(tmp_path, task) == (
+        [],
+        "arc is scored by acc,none, which has no value, so it has no score; left out: acc_norm,none.",
+    )
+    assert of_lm_eval(tmp_path, {"acc,none": "N/A"})[0] == []
+
+
+def test_a_metric_of_unknown_direction_is_no_score(tmp_path: Path) -> None:
+    found, remark = of_lm_eval(tmp_path, {"word_perplexity,none": 0.9})
+    assert (found, "word_perplexity,none" in remark) == ([], True)
+    assert of_lm_eval(tmp_path, {"brier_score,none": 0.9, "acc,none": 0.5})[0] == [("arc", 0.5)]
+    assert of_lm_eval(tmp_path, {"rouge,none": 0.9}, {"rouge": True})[0] == [("arc", 0.9)]
+    assert of_lm_eval(tmp_path, {"rouge,none": 0.9}, {"rouge": None})[0] == []
 
 
 def test_a_folder_of_mteb(tmp_path: Path) -> None:
@@ -79,11 +117,25 @@ def test_a_folder_of_mteb(tmp_path: Path) -> None:
         written(tmp_path / name / "v1" / "AFQMC.json", content)
     written(tmp_path / "one" / "v1" / "Both.json", {**mteb(test=[1.0], dev=[0.0]), "task_name": "Both"})
     assert sorted(read_matrix(tmp_path).cells) == [
-        ("lab/one", "AFQMC", 0.625),
+        ("lab/one", "AFQMC/validation", 0.625),
         ("lab/one", "Both/dev", 0.0),
         ("lab/one", "Both/test", 1.0),
-        ("lab/two", "AFQMC", 0.5),
+        ("lab/two", "AFQMC/validation", 0.5),
     ]
+
+
+def test_a_case_of_mteb_has_one_name_for_all_models(tmp_path: Path) -> None:
+    """The splits that a file names decide, so that a split without a score renames no other."""
+    for name, dev in (("one", 0.5), ("two", float("nan"))):
+        written(tmp_path / name / "model_meta.json", {"name": name})
+        written(tmp_path / name / "T.json", mteb(test=[0.25], dev=[dev]))
+    matrix = read_matrix(tmp_path)
+    assert sorted(matrix.cells) == [
+        ("one", "AFQMC/dev", 0.5),
+        ("one", "AFQMC/test", 0.25),
+        ("two", "AFQMC/test", 0.25),
+    ]
+    assert matrix.remarks == ("AFQMC/dev of two is left out: not all of its subsets have a score.",)
 
 
 def test_samples_of_inspect(tmp_path: Path) -> None:
@@ -94,6 +146,43 @@ def test_samples_of_inspect(tmp_path: Path) -> None:
         ("openai/small", "reach/1/match", 1.0),
         ("openai/small", "reach/1/judge", 0.5),
     )
+
+
+def of_inspect(folder: Path, *samples: dict[str, Any]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Case to score, and remarks, of a log with these samples."""
+    matrix = read_matrix(written(folder / "log.json", {**INSPECT, "samples": samples}))
+    return {case: score for _, case, score in matrix.cells}, matrix.remarks
+
+
+def test_samples_of_inspect_are_told_apart_by_their_whole_ids(tmp_path: Path) -> None:
+    """Ids that differ after 80 characters were averaged into one case."""
+    long = "x" * 90
+    samples = [{"id": f"{long}{end}", "scores": {"s": {"value": value}}} for end, value in (("1", "C"), ("2", "I"))]
+    assert of_inspect(tmp_path, *samples)[0] == {f"reach/{long}1": 1.0, f"reach/{long}2": 0.0}
+    for sample, sentence in (
+        ({"id": "x" * 201}, "sample 1 has an id of 201 characters; at most 200 are possible"),
+        ({"id": None}, "sample 1 has a score and no id"),
+        ({}, "sample 1 has a score and no id"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            of_inspect(tmp_path, {**sample, "scores": {"s": {"value": "C"}}})
+
+
+def test_values_of_inspect_are_read_as_it_reads_them_or_counted(tmp_path: Path) -> None:
+    """Inspect's value_to_float: yes and true are 1, no and false 0, in any letters; it warns of other texts."""
+    values = ["yes", "No", "true", False, "0.5", "weird", "odd"]
+    samples = [{"id": at, "scores": {"s": {"value": value}}} for at, value in enumerate(values)]
+    assert of_inspect(tmp_path, *samples) == (
+        {"reach/0": 1.0, "reach/1": 0.0, "reach/2": 1.0, "reach/3": 0.0, "reach/4": 0.5},
+        ("reach of openai/small: 2 values are left out as no score, such as 'weird'.",),
+    )
+
+
+def test_a_case_of_inspect_names_its_scorer_where_the_log_names_several(tmp_path: Path) -> None:
+    """Whether the other scorer gave a score or not: the case of another model has the same name."""
+    for other in ("C", None):
+        scores = {"match": {"value": "C"}, "judge": {"value": other}}
+        assert "reach/1/match" in of_inspect(tmp_path, {"id": 1, "scores": scores})[0]
 
 
 def test_models_are_imported_one_by_one_under_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +203,11 @@ def test_models_are_imported_one_by_one_under_one_name(tmp_path: Path, monkeypat
         ({**LM_EVAL, "model_name": None}, "has no text under 'model_name'"),
         (mteb(test=[0.5]), "does not name its model, and there is no model_meta.json beside it"),
         ({**INSPECT, "samples": [{"id": 1, "scores": {"x": {"value": {"a": 1}}}}]}, "gives several values a sample"),
-        ({**LM_EVAL, "results": {"bleu": {"bleu,none": 27.5}}}, "the score 27.5 is not in 0 .. 1"),
+        (
+            {**LM_EVAL, "results": {"wmt": {"bleu,none": 27.5}}, "higher_is_better": {"wmt": {"bleu": True}}},
+            "r.json, task wmt, metric bleu,none: the score 27.5 is not in 0 .. 1",
+        ),
+        ({**LM_EVAL, "results": {"wmt": {"ter,none": 0.5}}}, "holds no results .* that are scores: wmt is scored by"),
     ],
 )
 def test_other_files_are_refused(content: object, sentence: str, tmp_path: Path) -> None:

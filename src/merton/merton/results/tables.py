@@ -173,6 +173,30 @@ def utf8_text(name: str, content: bytes) -> str:
         raise InputError(f"{name}, line {line}: is not UTF-8 text") from None
 
 
+def json_value(path: Path) -> Any:
+    """The value in a JSON file, UTF-8 or UTF-16 with its mark; NaN is None.
+
+    Raises:
+        InputError: there is no such file, or it is no JSON, or nested too deep to be read.
+        InfrastructureError: the disk fails.
+    """
+    text = utf8_text(str(path), file_bytes(path))
+    try:
+        return without_nan(json.loads(text))
+    except RecursionError:
+        raise InputError(f"{path} is nested too deep to be read") from None
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {one_line(error, 200)}") from None
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; as `json_value`, and refused if it is none."""
+    found = json_value(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is no JSON object")
+    return found
+
+
 def name_in(where: str, row: dict[str, Any], column: str) -> str:
     """The name in a column, without white space around it; raises InputError if it is none."""
     value = row[column]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.questions import OnProgress, Refusals, question_of
 from merton.curation.question import Question, Source
 from merton.errors import InputError, did_you_mean
-from merton.results.tables import file_bytes, json_objects, utf8_text, without_nan
+from merton.results.tables import file_bytes, json_objects, json_value
 from merton.results.tables import plain_text as plain
 
 Placed = tuple[str, dict[str, Any]]
@@ -77,7 +76,7 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
     Raises:
         InputError: a question without id, text or answer, an id that stands twice, an episode without pictures.
     """
-    rows = json_lines(path) if path.suffix == ".jsonl" else _listed(path, _json(path))
+    rows = json_lines(path) if path.suffix == ".jsonl" else _listed(path, json_value(path))
     seen, found = Refusals(), []
     for number, (where, row) in enumerate(rows, 1):
         _check_keys(row, _EQA_KEYS, where)
@@ -138,14 +137,6 @@ def json_lines(path: Path) -> list[Placed]:
     return found
 
 
-def _json(path: Path) -> Any:
-    text = utf8_text(str(path), file_bytes(path))
-    try:
-        return without_nan(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}") from None
-
-
 def _listed(path: Path, found: Any) -> list[Placed]:
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found) or not found:
         raise InputError(f"{path} is no list of JSON objects")
@@ -161,7 +152,7 @@ def _joined(folder: Path) -> list[Placed]:
             raise InputError(
                 f"{folder} must have one file {pattern}, and has {len(files)}: put one split into a folder"
             )
-        found = _json(files[0])
+        found = json_value(files[0])
         parts[part] = _listed(files[0], found.get(part) if isinstance(found, dict) else None)
     answers = {plain(row.get("question_id")): row.get("answers") for _, row in parts["annotations"]}
     keys = ("question_id", "question", "situation", "scene_id")

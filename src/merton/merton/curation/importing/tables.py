@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from merton.errors import InputError, UnknownNameError, require
-from merton.results.tables import file_bytes, read_cells, without_nan
+from merton.results.tables import file_bytes, json_object, read_cells, without_nan
 from merton.results.text import one_line
 
 BATCH = 64
@@ -175,29 +175,22 @@ def saved_table(folder: Path, split: str) -> ArrowTable:
     """What `Dataset.save_to_disk` or `DatasetDict.save_to_disk` wrote; raises InputError for another folder."""
     several = folder / "dataset_dict.json"
     if several.is_file():
-        splits = {folder / name: name for name in _json(several).get("splits", [])}
-        folder = _of_split(splits, split)[0]
+        names = json_object(several).get("splits")
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise InputError(f"{several} does not name its splits in a list of texts under 'splits'")
+        folder = _of_split({folder / name: name for name in names}, split)[0]
     state = folder / "state.json"
     if not state.is_file():
         raise InputError(f"{folder} was not written by save_to_disk: it has no state.json, and no dataset_dict.json")
-    about = _json(state)
+    about = json_object(state)
     if about.get("_indices_data_files"):
         raise InputError(f"{folder} is of an old form with an index of rows: load it and save it again")
     info = folder / "dataset_info.json"
-    features = _json(info).get("features") if info.is_file() else None
-    files = [folder / str(part.get("filename")) for part in about.get("_data_files", []) if isinstance(part, dict)]
+    features = json_object(info).get("features") if info.is_file() else None
+    parts = about.get("_data_files")
+    names = [part.get("filename") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    files = [folder / name for name in names if isinstance(name, str)]
     missing = [file for file in files if not file.is_file()]
     if missing or not files:
         raise InputError(f"{state} names {missing[0] if missing else 'no files'}, so there is nothing to read")
     return ArrowTable(files, features or {})
-
-
-def _json(file: Path) -> dict[str, Any]:
-    content = file_bytes(file)
-    try:
-        found = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"{file} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{file} is no JSON object")
-    return found

@@ -7,7 +7,6 @@ overlaps, recalls and the image's annotated categories is its AP.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,7 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.rating.checking import Floats
-from merton.results.tables import file_bytes, utf8_text
+from merton.results.tables import json_value
 
 OVERLAPS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0.0, 1.0, 101)
@@ -39,7 +38,7 @@ def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float
             images have one name.
     """
     assert truth is not None
-    about = _json(truth)
+    about = json_value(truth)
     if not isinstance(about, dict) or not all(isinstance(about.get(key), list) for key in ("images", "annotations")):
         raise InputError(f"{truth}: must be an object with the lists images and annotations")
     images = {_key(truth, item, "id"): str(item.get("file_name") or item["id"]) for item in about["images"]}
@@ -47,7 +46,7 @@ def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float
     if len(set(images.values())) < len(images):
         (name, _), *_ = Counter(images.values()).most_common(1)
         raise InputError(f"{truth}: two images are called {name!r}")
-    listed = _json(predictions)
+    listed = json_value(predictions)
     if not isinstance(listed, list):
         raise InputError(f"{predictions}: must be a list of boxes")
     annotated = _by_image(truth, about["annotations"], images, ())
@@ -123,14 +122,6 @@ def _average_precision(overlap: Floats, crowd: np.ndarray[Any, np.dtype[np.bool_
     precision = np.maximum.accumulate(precision[::-1])[::-1]
     places = np.searchsorted(recall, RECALLS, side="left")
     return float(np.mean(np.append(precision, 0.0)[places]))
-
-
-def _json(path: Path) -> Any:
-    text = utf8_text(str(path), file_bytes(path))
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON: {str(error).splitlines()[0]}") from None
 
 
 def _key(path: Path, item: Any, name: str) -> int | str:
