@@ -291,6 +291,59 @@ def test_any_table_is_read_or_refused_in_a_sentence(tmp_path: Path, rows: list[R
         assert len(said) < 1000
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["filename", "splits", "_type", "names", "x"]), inner, max_size=3),
+)
+
+
+def saved(folder: Path, **files: Any) -> Path:
+    """A folder of `Dataset.save_to_disk` with a question, and these values in place of its files of JSON."""
+    folder.mkdir(exist_ok=True)
+    for name in ("state", "dataset_info", "dataset_dict"):
+        (folder / f"{name}.json").unlink(missing_ok=True)
+    rows = pa.table({"question": ["What?"], "answer": [1]})
+    with pa.OSFile(str(folder / "data.arrow"), "wb") as file, pa.ipc.new_stream(file, rows.schema) as stream:
+        stream.write_table(rows)
+    for name, value in {"state": {"_data_files": [{"filename": "data.arrow"}]}, **files}.items():
+        (folder / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"state": '{"a":' * 100_000 + "1" + "}" * 100_000}, "state.json is nested too deep to be read"),
+        ({"state": '{"a": '}, "state.json is no JSON"),
+        ({"state": []}, "state.json is no JSON object"),
+        ({"state": {"_data_files": None}}, "state.json names no files"),
+        ({"state": {"_data_files": [{"filename": 3}, 4]}}, "state.json names no files"),
+        ({"dataset_dict": {"splits": [1, 2]}}, "dataset_dict.json does not name its splits in a list of texts"),
+        ({"dataset_dict": {"splits": []}}, "dataset_dict.json does not name its splits in a list of texts"),
+        ({"dataset_dict": {"splits": "train"}}, "dataset_dict.json does not name its splits in a list of texts"),
+    ],
+)
+def test_a_saved_data_set_with_a_broken_description_is_refused(files: Row, fault: str, tmp_path: Path) -> None:
+    assert [one.answer for one in read("datasets", saved(tmp_path / "whole"), tmp_path)] == ["1"]
+    with pytest.raises(InputError, match=fault):
+        read("datasets", saved(tmp_path / "broken", **files), tmp_path)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["state", "dataset_info", "dataset_dict"]),
+    JSON | st.dictionaries(st.sampled_from(["_data_files", "splits", "features", "_indices_data_files"]), JSON),
+)
+def test_any_saved_data_set_is_read_or_refused_in_a_sentence(tmp_path: Path, name: str, value: Any) -> None:
+    said = ""
+    try:
+        import_pool("datasets", saved(tmp_path / "data", **{name: value}), tmp_path / "pool", LABS)
+    except InputError as refused:
+        said = str(refused)
+    assert len(said) < 1000
+
+
 def test_choices_of_a_cell_are_none_or_a_list(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="x: the choices are no list but 3"):
         choices_in(3, "x")
