@@ -66,7 +66,11 @@ def test_parquet_of_lmms_eval_with_letters(tmp_path: Path) -> None:
     assert second.answer == "red"
     pool = read_pool(tmp_path / "pool")
     assert [pool.images(one)[0][0, 0, 0] for one in pool.questions] == [1, 2]
-    assert pool.made["remarks"][1:] == ("The answers name the choices by letters.", "Left out, because nested: boxes.")
+    assert pool.made["remarks"][1:] == (
+        "The answers name the choices by letters.",
+        "Kept as meta, not shown to models: source.",
+        "Left out, because nested: boxes.",
+    )
     assert file.name in pool.made["inputs"]
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_importing import LABS, lines, png, read
 
-from merton.curation.importing.answers import open_answer
+from merton.curation.importing.answers import answers_in, open_answer
 from merton.curation.importing.choices import choices_in
 from merton.curation.importing.importers import FORMS, import_pool
 from merton.curation.question import Question
@@ -121,6 +121,16 @@ HUB = [
     ({"a": "left", "b": "right", "answer": "B"}, (("left", "right"), "right")),
     ({"option1": "left", "option2": "right", "answer": 1}, (("left", "right"), "left")),
     ({"ending0": "left", "ending1": "right", "label": 1}, (("left", "right"), "right")),
+    # SIQA, MedMCQA, PIQA, HellaSwag
+    ({"answerA": "left", "answerB": "right", "answerC": "up", "label": "3"}, (("left", "right", "up"), "up")),
+    ({"opa": "left", "opb": "right", "opc": "up", "cop": 0}, (("left", "right", "up"), "left")),
+    ({"sol1": "left", "sol2": "right", "label": 0}, (("left", "right"), "left")),
+    ({"endings": ["left", "right"], "label": "1"}, (("left", "right"), "right")),
+    ({"choices": {"Yes": "oui", "No": "non"}, "answer": 0}, (("oui", "non"), "oui")),
+    ({"choices": {"B": "right", "A": "left"}, "answer": 0}, (("left", "right"), "left")),
+    ({"choices": {str(at): f"c{at}" for at in (10, *range(1, 10))}, "answer": "10"},
+     (tuple(f"c{at}" for at in range(1, 11)), "c10")),
+    ({"answer": {"value": "a cup", "aliases": "cup"}}, ((), "a cup")),
 ]  # fmt: skip
 
 
@@ -143,11 +153,62 @@ def test_nested_and_numbered_forms_of_the_hub_are_read(row: Row, right: Any, tmp
         ({"answer": ["A", "B"], "choices": ["left", "right"]}, "row 1, column 'answer': names 2 right choices"),
         ({"question": [{"from": "human", "value": "?"}], "answer": "x"}, "row 1: the column 'question' is nested"),
         ({"choices": {"text": ["l", "r"], "label": ["A", "A"]}, "answer": "A"}, "as many different ones"),
+        ({"choices": {"text": "foo", "label": "A"}, "answer": "A"}, "row 1, column 'choices': the choices are nested"),
+        ({"choices": "{1: 'x', '1': 'y'}", "answer": "A"}, "row 1, column 'choices': the choices are nested"),
+        ({"answer": "{'answer': nan}"}, "row 1, column 'answer': the answer is nested"),
+        ({"answer": {"value": "cup", "aliases": {"x": 1}}}, "row 1, column 'answer': the answer is nested"),
     ],
 )
 def test_other_nested_values_are_refused_with_their_column(row: Row, fault: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=fault):
         read("parquet", parquet(tmp_path, [{"question": "Where?", **row}]), tmp_path)
+
+
+def test_columns_that_are_no_choices_are_named(tmp_path: Path) -> None:
+    """They were kept as meta without a word, and the question became an open one."""
+    for number, row in enumerate(({"distractor1": "x", "distractor2": "y"}, {"a": "x", "b": "y", "d": "z"})):
+        file = parquet(tmp_path, [{"question": "Where?", **row, "correct_answer": "z"}])
+        said = remarks("parquet", file, tmp_path / str(number))
+        assert f"Kept as meta, not shown to models: {', '.join(row)}." in said
+
+
+def test_lists_as_numpy_writes_them_are_read(tmp_path: Path) -> None:
+    """str(numpy.array(["left", "it's", "up"])), as pandas writes a column of arrays to CSV; Python joins such texts."""
+    cells = [str(np.array(["left", "it's", "up"])), "['left'\n \"it's\" 'up']"]
+    rows: list[Row] = [{"question": f"{at}?", "choices": cell, "answer": "B"} for at, cell in enumerate(cells)]
+    found = read("csv", table(tmp_path, rows), tmp_path)
+    assert [told(one) for one in found] == [(("left", "it's", "up"), "it's")] * 2
+    rows = [{"question": "Which?", "answer": "['left' 'right']"}]
+    (either,) = import_pool("csv", table(tmp_path, rows), tmp_path / "open", LABS).pool.questions
+    assert (either.answer, either.also) == ("left", ("right",))
+    with pytest.raises(InputError, match="x: the choices are no list but"):
+        choices_in("['left' 'right', 'up']", "x")
+
+
+def test_a_blank_choice_with_its_letter_is_none(tmp_path: Path) -> None:
+    for second in ("B. ", "B.", "(B)"):
+        row = {"question": "What?", "choices": ["A. x", second, "C. y"], "answer": "C"}
+        assert told(read("parquet", parquet(tmp_path, [row]), tmp_path / second)[0]) == (("x", "y"), "y")
+    assert choices_in(["A.", "B."], "x").texts == ("A.", "B."), "letters in a picture"
+
+
+@pytest.mark.parametrize(
+    ("choices", "answers", "sentence"),
+    [
+        (["x", "", "z"], (1,), "by places from 1. No answer is beyond the last choice if they count from 0"),
+        (["x", "", "z"], (1, 3), "by places from 1."),
+        (["x", "y", ""], (2,), "by places from 1."),
+        ({"1": "x", "2": "y"}, ("1",), "by labels. The answers are read as the numbers of the choices, and could"),
+        ({"1": "x", "2": "y"}, ("1", "2"), "by labels."),
+        ({"0": "x", "1": "y"}, ("1", "1"), "by labels."),
+    ],
+)
+def test_answers_that_could_count_otherwise_are_told(
+    choices: Any, answers: tuple[Any, ...], sentence: str, tmp_path: Path
+) -> None:
+    rows = [{"question": f"{at}?", "choices": choices, "answer": answer} for at, answer in enumerate(answers)]
+    said = remarks("parquet", parquet(tmp_path, rows), tmp_path / "pool")
+    assert said.endswith(sentence) if sentence.endswith(".") else sentence in said
 
 
 def test_coordinates_are_no_choices(tmp_path: Path) -> None:
@@ -293,8 +354,10 @@ def test_any_table_is_read_or_refused_in_a_sentence(tmp_path: Path, rows: list[R
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["filename", "splits", "_type", "names", "x"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["filename", "splits", "_type", "names", "x"]), inner, max_size=3)
+    ),
 )
 
 
@@ -342,6 +405,11 @@ def test_any_saved_data_set_is_read_or_refused_in_a_sentence(tmp_path: Path, nam
     except InputError as refused:
         said = str(refused)
     assert len(said) < 1000
+
+
+def test_one_alias_is_a_text_and_not_its_letters() -> None:
+    assert answers_in({"value": "cup", "aliases": "abc"}, "x") == ["cup", "abc"]
+    assert answers_in({"value": "cup", "aliases": 5}, "x") == ["cup", "5"]
 
 
 def test_choices_of_a_cell_are_none_or_a_list(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _TRUTH = {"true": "yes", "false": "no", "yes": "yes", "no": "no"}
 _ANSWER_KEYS = ("answer", "text", "value")
+_NESTED_STARTS = ("{'", '{"', "[{'", '[{"')
+"""Of an object, or a list of them, as Python or JSON writes it."""
 
 
 def open_answer(text: str) -> tuple[AnswerKind, str]:
@@ -70,6 +72,8 @@ def answers_in(cell: Any, where: str) -> list[str]:
         nested = isinstance(read, Mapping) or (
             isinstance(read, list) and all(isinstance(part, str | Mapping) for part in read)
         )
+        if read is cell and cell.startswith(_NESTED_STARTS):  # such as {'answer': nan}
+            raise _refused(cell, where)
         cell = read if nested else cell
     if isinstance(cell, Mapping):
         return _of_object(cell, where)
@@ -85,7 +89,8 @@ def answers_in(cell: Any, where: str) -> list[str]:
 
 def _of_object(cell: Mapping[str, Any], where: str) -> list[str]:
     value = next((cell[key] for key in _ANSWER_KEYS if key in cell), cell)
-    values = [*(value if isinstance(value, list | tuple) else [value]), *(cell.get("aliases") or ())]
+    parts = value, cell.get("aliases") or ()
+    values = [one for part in parts for one in (part if isinstance(part, list | tuple) else [part])]
     if any(isinstance(part, Mapping | list | tuple | bytes) for part in values):
         raise _refused(cell, where)
     return [plain(part) for part in values] or [""]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import itertools
 import json
 import re
+import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +17,7 @@ from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 
 _LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
-_LABELLED = re.compile(r"\(?([A-Z])[).:]\s*(.+)", re.DOTALL)
+_LABELLED = re.compile(r"\(?([A-Z])[).:]\s*(.*)", re.DOTALL)
 _WHOLE = re.compile(r"(\d{1,6})(?:\.0+)?", re.ASCII)
 _TEXT_KEYS = ("text", "texts", "choice", "choices", "option", "options", "value")
 _LABEL_KEYS = ("label", "labels", "key", "letter")
@@ -87,8 +90,17 @@ def _of_object(cell: Mapping[str, Any], where: str) -> Choices:
     texts, labels = (_first_of(cell, keys) for keys in (_TEXT_KEYS, _LABEL_KEYS))
     if isinstance(texts, list | tuple):
         return _checked(texts, labels if isinstance(labels, list | tuple) else (), where)
-    named = sorted(cell)
-    return _checked([cell[name] for name in named], named, where)
+    if texts is not None:  # one choice of several, and its label
+        raise _nested(cell, where)
+    named = {plain(label): text for label, text in cell.items()}
+    order = list(named)
+    if all(map(_WHOLE.fullmatch, order)):
+        order.sort(key=float)
+    elif all(len(label) == 1 and label.isalpha() for label in order):
+        order.sort()
+    if len(order) < len(cell):
+        raise _nested(cell, where)
+    return _checked([named[label] for label in order], order, where)
 
 
 def _first_of(part: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -117,17 +129,35 @@ def _unlabelled(found: Choices) -> Choices:
         one and one[1] == letter for one, letter in zip(labelled, found.letters, strict=True)
     ):
         return found
-    return Choices(tuple(one[2].strip() for one in labelled if one), found.places)
+    kept = [
+        (one[2].strip(), place) for one, place in zip(labelled, found.places, strict=True) if one and one[2].strip()
+    ]
+    return Choices(tuple(text for text, _ in kept), tuple(place for _, place in kept)) if kept else found
 
 
 def listed(text: str) -> Any:
-    """The value that a text is as JSON or as Python writes it; the text itself if it is none."""
-    for read in (json.loads, ast.literal_eval):
+    """The value that a text is as JSON, or as Python or numpy writes it; the text itself if it is none."""
+    for read in (json.loads, _literal):
         try:
             return read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
             continue
     return text
+
+
+def _literal(text: str) -> Any:
+    """The value of a Python literal, or of a list of texts without commas, as numpy writes it; raises ValueError.
+
+    Python would make one text of texts that stand beside each other.
+    """
+    value = ast.literal_eval(text)
+    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline) if token.string.strip()]
+    if not any(one.type == other.type == tokenize.STRING for one, other in itertools.pairwise(tokens)):
+        return value
+    inner = tokens[1:-1]
+    if (tokens[0].string, tokens[-1].string) != ("[", "]") or any(one.type != tokenize.STRING for one in inner):
+        raise ValueError("texts without a comma between them")
+    return [ast.literal_eval(one.string) for one in inner]
 
 
 def letter_of(place: int) -> str:
@@ -204,6 +234,27 @@ def form_of(pairs: Sequence[tuple[Any, Choices, str]], whole_numbers: bool = Fal
     return best
 
 
-def counted_either_way(form: str, pairs: Sequence[tuple[Any, Choices, str]]) -> bool:
-    """Whether answers that are read as places from 0 could as well be places from 1."""
-    return form == FROM_0 and all(_by_count(answer, choices) is not None for answer, choices, _ in pairs)
+def other_count(form: str, pairs: Sequence[tuple[Any, Choices, str]], column: str) -> str:
+    """A sentence where answers that are read as places from 0 or 1 could as well count from the other; else "".
+
+    Blank choices after the last are no places: benchmarks fill rows of few choices up with them.
+    """
+    places = [(int(found[1]), choices) for answer, choices, _ in pairs if (found := _WHOLE.fullmatch(plain(answer)))]
+    if form == FROM_0 and all(place - 1 in choices.places for place, choices in places):
+        return (
+            f"No answer is 0, so they could as well count from 1. If they do, make letters of them in the column "
+            f"{column}, or subtract 1: read from 0 they name other choices."
+        )
+    other = any(_by_index(answer, choices) != _by_label(answer, choices) for answer, choices, _ in pairs)
+    if form == "labels" and other and all(_by_index(answer, choices) is not None for answer, choices, _ in pairs):
+        return (
+            "The answers are read as the numbers of the choices, and could as well be places from 0. If they are, make "
+            f"letters of them in the column {column}: read as numbers they name other choices."
+        )
+    if form == FROM_1 and all(place <= choices.places[-1] for place, choices in places):
+        return (
+            "No answer is beyond the last choice if they count from 0, but then some name a blank one, so they could "
+            f"as well count from 0. If they do, make letters of them in the column {column}: read from 1 they name "
+            "other choices."
+        )
+    return ""

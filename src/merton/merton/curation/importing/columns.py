@@ -11,8 +11,18 @@ from merton.errors import InputError, UnknownNameError
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "pid", "uid", "idx", "index"),
     "text": ("question", "query", "prompt", "text"),
-    "choices": ("options", "choices", "answer_options"),
-    "answer": ("answer", "answers", "gt_answer", "ground_truth", "answerkey", "answer_key", "correct_answer", "label"),
+    "choices": ("options", "choices", "answer_options", "endings"),
+    "answer": (
+        "answer",
+        "answers",
+        "gt_answer",
+        "ground_truth",
+        "answerkey",
+        "answer_key",
+        "correct_answer",
+        "label",
+        "cop",
+    ),
     "also": ("extra_answers",),
     "unit": ("unit",),
     "situation": ("situation", "context"),
@@ -21,11 +31,11 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "frames": ("frames",),
 }
 """Part of a question to the names of its column in published tables (lmms-eval's tasks: MMBench, MMMU, BLINK, CV-Bench,
-EmbSpatial, ERQA, RealWorldQA, VSI-Bench; OpenEQA; SQA3D), the first that is there counts."""
+EmbSpatial, ERQA, RealWorldQA, VSI-Bench; OpenEQA; SQA3D; HellaSwag; MedMCQA), the first that is there counts."""
 MEDIA = "media"
 PARTS = (*KNOWN, MEDIA, "meta")
 _IMAGE = re.compile(r"(image|images|image_path|image_\d+|media)", re.IGNORECASE)
-_OF_A_CHOICE = re.compile(r"(?:(choice|option|opt|ending)[ _.-]*)?(?:([A-Za-z])|(\d\d?))")
+_OF_A_CHOICE = re.compile(r"(?:(choice|option|opt|op|ending|answer|ans|sol)[ _.-]*)?(?:([A-Za-z])|(\d\d?))")
 _PLAIN = ("id", "unit", "situation", "scene", "dimension")
 """Parts that may be missing: a nested column of their names is not theirs."""
 
@@ -37,7 +47,8 @@ class Columns:
     Attributes:
         by_part: part of `KNOWN` to its column; "text" is always there.
         pictures: columns of pictures, in their order.
-        lettered: columns A, B, C, ..., choice_a, ..., option1, ..., each a choice, in their order.
+        lettered: columns A, B, C, ..., choice_a, ..., option1, ..., answerA, ..., sol1, ..., each a choice, in their
+            order.
         labels: of those: the letters in capitals, or the numbers.
         meta: columns that are kept in `Question.meta`.
         left_out: columns of nested values that nothing is made of.

@@ -167,6 +167,8 @@ def _of_table(
     if columns.lettered:
         remarks.append(f"The choices are the columns {', '.join(columns.lettered)}.")
     remarks += answers
+    if columns.meta:
+        remarks.append(f"Kept as meta, not shown to models: {', '.join(columns.meta)}.")
     if columns.left_out:
         remarks.append(f"Left out, because nested: {', '.join(columns.left_out)}.")
     return questions, list(table.files), remarks

@@ -13,8 +13,8 @@ from merton.curation.importing.choices import (
     Choices,
     choices_in,
     choices_of,
-    counted_either_way,
     form_of,
+    other_count,
 )
 from merton.curation.importing.columns import Columns
 from merton.curation.importing.media import MediaFolder
@@ -80,12 +80,8 @@ def _answer_form(table: Table, columns: Columns) -> tuple[str, int, list[str]]:
         return "", total, []
     form = form_of(pairs, table.kinds[answer] == "whole number")
     remarks = [f"The answers name the choices by {form}."]
-    if counted_either_way(form, pairs):
-        remarks.append(
-            f"No answer is 0, so they could as well count from 1. If they do, make letters of them in the column "
-            f"{answer}, or subtract 1: read from 0 they name other choices."
-        )
-    return form, total, remarks
+    ambiguous = other_count(form, pairs, answer)
+    return form, total, [*remarks, ambiguous] if ambiguous else remarks
 
 
 def _choices(row: dict[str, Any], columns: Columns, where: str) -> Choices:
