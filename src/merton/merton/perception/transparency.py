@@ -19,10 +19,12 @@ _SAMPLES, _EXTRA, _SHORT = 277, 338, 3
 """Of TIFF 6.0: the tags for the samples of a pixel and the meaning of those beyond its colour, and a kind of number."""
 _PREMULTIPLIED, _ALONE = 1, 2
 """Values of the tag `_EXTRA`: the colours are multiplied by the opacity, or are not."""
+_BAND = 64
+"""Rows that are put on white at once: their wider numbers are small beside the picture."""
 
 
 def on_white(content: bytes) -> NDArray[np.uint8] | None:
-    """A picture that may be transparent, on white, turned as its EXIF data say; None for one that is not transparent.
+    """A picture that may be transparent, on white, turned as its EXIF data say; None for one to be decoded as colour.
 
     Args:
         content: of an image file whose header `image_size.check_size` has passed.
@@ -45,6 +47,9 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
     if found is None or found.dtype not in (np.uint8, np.uint16):
         return None
     stored: NDArray[Any] = np.asarray(found)
+    exif = [data for kind, data in zip(kinds, about, strict=True) if kind == cv2.IMAGE_METADATA_EXIF]
+    if stored.ndim == 3 and stored.shape[2] == 3 and stored.dtype == np.uint8 and not exif:
+        return stored  # the same as decoded to colour, so it is not decoded again
     if stored.ndim == 2:
         stored = _with_key(content, stored)
     if stored.ndim != 3 or stored.shape[2] != 4:
@@ -55,7 +60,6 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
     )
     eight_bit = stored.astype(np.uint8) if stored.dtype == np.uint8 else (stored >> 8).astype(np.uint8)
     shown = _composited(eight_bit, premultiplied)
-    exif = [data for kind, data in zip(kinds, about, strict=True) if kind == cv2.IMAGE_METADATA_EXIF]
     if exif:  # OpenCV turns what it decodes to colour, and nothing else
         _, turned = cv2.imencodeWithMetadata(".png", shown, [cv2.IMAGE_METADATA_EXIF], exif[:1])
         shown = np.asarray(cv2.imdecode(turned, cv2.IMREAD_COLOR), np.uint8)
@@ -64,12 +68,11 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
 
 def _composited(bgra: NDArray[np.uint8], premultiplied: bool) -> NDArray[np.uint8]:
     """(height, width, 4) on white; colours that were `premultiplied` hold their opacity already."""
-    found, opacity = np.ascontiguousarray(bgra[..., :3]), bgra[..., 3]
-    seen_through = opacity < 255
-    a = opacity[seen_through, None].astype(np.uint32)
-    color = found[seen_through].astype(np.uint32)
-    light = color if premultiplied else (color * a + 127) // 255
-    found[seen_through] = np.minimum(light + 255 - a, 255).astype(np.uint8)
+    found = np.ascontiguousarray(bgra[..., :3])
+    for top in range(0, len(found), _BAND):
+        rows, a = found[top : top + _BAND], bgra[top : top + _BAND, :, 3:].astype(np.uint16)
+        light = rows if premultiplied else (rows * a + 127) // 255  # at most 255 * 255 + 127, which fits
+        rows[...] = np.minimum(light + (255 - a), 255)
     return found
 
 
