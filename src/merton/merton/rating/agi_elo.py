@@ -190,12 +190,13 @@ def _in_threads(work: Callable[[int], T], n: int) -> list[T]:
 
 
 def _of_equal_results(players: Integers, opponents: Integers, scores: Floats, count: int) -> list[Integers]:
-    """The groups of two and more players that have the same scores against the same opponents.
+    """The groups of two and more players that have the same scores, to 12 digits, against the same opponents.
 
     Args:
         players, opponents, scores: (n,) of the matches of a table: those of a pair are in the order of their scores.
         count: of players.
     """
+    scores = np.round(scores, 12) + 0.0  # .1 + .2 is .3, and -0 is 0
     order = np.lexsort((opponents, players))
     ends = np.cumsum(np.bincount(players, minlength=count))[:-1]
     found: dict[tuple[bytes, bytes], list[int]] = {}
