@@ -20,11 +20,12 @@ from typer.testing import CliRunner
 from merton.cli import results as commands
 from merton.errors import InputError, MertonError
 from merton.rating.metric import named
+from merton.results.csv_writer import write_csv
 from merton.results.matrix import Imported, ResponseMatrix, import_matrix, read_matrix
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import IMPORTS
 from merton.results.store import ResultStore
-from merton.results.tables import plain_number
+from merton.results.tables import plain_number, read_rows
 
 MTEB = Path(__file__).parents[3] / "shared/data/response_matrices/mteb_main_score.csv"
 """Main scores of 101 text-embedding models on 28 tasks of the MTEB; lies beside the checkout, where it is at all."""
@@ -147,12 +148,71 @@ def test_the_command_maps_values_of_a_metric(tmp_path: Path, monkeypatch: pytest
         assert [score.score for score in record.scores()] == [0.5]
 
 
+SUMS = {
+    "long": ("model,task,score\nm,arc,.5\nm,mmlu,.7\nm,Average,.6\nm,Rank,1\n", ("Average", "Rank"), "cases"),
+    "wide": (
+        "model,arc,mmlu,Average score,Mean acc,avg_acc,Rank (all)\nm,.5,.7,.6,.6,.6,1\n",
+        ("Average score", "Mean acc", "avg_acc", "Rank (all)"),
+        "columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_sums_up_others_is_no_case(tmp_path: Path, name: str) -> None:
+    text, summaries, what = SUMS[name]
+    matrix = read_matrix(written(tmp_path, text))
+    assert matrix.cases == ("arc", "mmlu")
+    assert matrix.cells == (("m", "arc", 0.5), ("m", "mmlu", 0.7))
+    assert matrix.remarks == tuple(f"{one} sums up the other {what} and is left out." for one in summaries)
+    for alone in ("model,task,score\nm,mean,.5\n", "model,Averages,Overall\nm,.5,.5\n"):
+        assert not read_matrix(written(tmp_path, alone)).remarks
+
+
+def test_truth_values_are_scores_and_no_values_of_a_metric(tmp_path: Path) -> None:
+    for name, content in (("matrix.csv", "model,a\none,True\n"), ("matrix.csv", "model,a\none,false\n")):
+        with pytest.raises(InputError, match=r"column 2 \(a\): '(True|false)' is not a number"):
+            read_matrix(written(tmp_path, content, name), metric="pdms", to_score=named("pdms").score)
+
+
+def test_the_ending_of_a_name_may_be_in_capitals(tmp_path: Path) -> None:
+    assert read_matrix(written(tmp_path, "model,a\none,1\n", "UP.CSV")).cells == (("one", "a", 1.0),)
+
+
+def test_the_index_of_pandas_in_parquet_is_read_as_that_of_csv(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame({"a": [0.5, 0.25], "b": [1.0, 0.0]}, index=["one", "two"])
+    frame.to_parquet(tmp_path / "matrix.parquet")
+    frame.to_csv(tmp_path / "matrix.csv")
+    of_parquet, of_csv = (read_matrix(tmp_path / f"matrix.{ending}") for ending in ("parquet", "csv"))
+    right = (("one", "a", 0.5), ("one", "b", 1.0), ("two", "a", 0.25), ("two", "b", 0.0))
+    assert of_parquet.cells == of_csv.cells == right
+
+
+def test_what_is_written_as_csv_is_read_back_the_same(tmp_path: Path) -> None:
+    """A foreign text with one apostrophe, which `formula_safe` does not write, is itself."""
+    texts = ["-x", "'y", "''z", "=1", "ok", "'", "\t"]
+    path = write_csv(tmp_path / "own.csv", ("case", "answer"), [(f"c{at}", text) for at, text in enumerate(texts)])
+    assert [row["answer"] for _, row in read_rows(path, ("case", "answer"))] == texts
+    foreign = written(tmp_path, "case,answer\na,'tis\n", "foreign.csv")
+    assert [row["answer"] for _, row in read_rows(foreign, ("case", "answer"))] == ["'tis"]
+
+
+def test_the_separator_that_a_spreadsheet_says_is_used(tmp_path: Path) -> None:
+    """As Excel reads and writes it; the header has more commas than semicolons. Lines keep their numbers."""
+    for said in ("sep=;", '"sep=;"'):
+        path = written(tmp_path, f'\ufeff{said}\r\nmodel;"a";b, c, d\r\none;"0,5";1\r\n')
+        assert read_matrix(path).cells == (("one", "a", 0.5), ("one", "b, c, d", 1.0))
+    with pytest.raises(InputError, match="line 3, column 2"):
+        read_matrix(written(tmp_path, "sep=;\nmodel;a\none;x\n"))
+
+
 BAD = {
     "inf": ("model,a\none,inf\n", "line 2, .*'inf' is not a number"),
     "too big": ("model,a\none,0.5\ntwo,1.0001\n", r"line 3, column 2 \(a\): the score 1.0001 is not in 0 .. 1"),
     "percent": ("model,a\none,85\n", "85.0 is not in 0 .. 1; rescale"),
     "percent of a metric": ("model,a\none,0.5 %\ntwo,85 % of all\n", "line 3, .*is not a number"),
-    "decimal comma": ('model,a\none,"1,000"\n', "'1,000' is not a number, with a decimal point"),
+    "decimal comma": ('model,a\none,"1,000"\n', "'1,000' is not a number; write 1000 or 1.000; leave"),
     "texts": (
         "model,type,a\none,open,1\ntwo,closed,0\n",
         r"column 2 \(type\) holds no number but texts such as 'open'",

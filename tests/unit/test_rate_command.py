@@ -124,7 +124,26 @@ def test_a_newcomer_is_placed_as_if_it_had_been_rated_with_the_others(matrix: Pa
 def test_the_columns_of_a_newcomer_may_stand_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "new.csv"
     path.write_text("score,case\n0.5,c00\n")
-    assert read_newcomers(path) == {"new": [("c00", 0.5)]}
+    assert read_newcomers(path) == ({"new": [("c00", 0.5)]}, ())
+
+
+def test_what_is_left_out_of_a_matrix_of_newcomers_is_said(matrix: Path, tmp_path: Path) -> None:
+    path = tmp_path / "others.csv"
+    path.write_text("agent,c00,c01,c02,Average\nx,1,0.5,0,0.5\n")
+    assert "Average sums up the other columns" in rate(matrix, "--place", path, "--out", tmp_path / "out").stderr
+
+
+def test_a_folder_of_results_of_other_programs_is_rated(tmp_path: Path) -> None:
+    for at, row in enumerate(drawn(3)[:, :8]):
+        results = {f"c{case}": {"acc,none": score} for case, score in enumerate(row)}
+        (tmp_path / "results").mkdir(exist_ok=True)
+        (tmp_path / "results" / f"{at}.json").write_text(json.dumps({"model_name": f"a{at}", "results": results}))
+    (tmp_path / "empty").mkdir()
+    for words in (["rate", "--long-tail", "--out", tmp_path / "out"], ["leaderboard", "show"]):
+        shown = CliRunner().invoke(app, [*map(str, words), str(tmp_path / "results")])
+        assert (shown.exit_code, "a5" in shown.stdout) == (0, True), shown.output
+        refused = CliRunner().invoke(app, [*map(str, words), str(tmp_path / "empty")])
+        assert "there is no result store" in str(refused.exception)
 
 
 def test_each_row_of_a_matrix_is_a_newcomer(matrix: Path, tmp_path: Path) -> None:

@@ -94,7 +94,8 @@ RecordOrMatrix = Annotated[
         metavar="RECORD",
         callback=record_named,
         help="A run, latest, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .tsv, .parquet): rows "
-        "agents, columns cases, scores 0 to 1; or the columns agent, case and score.",
+        "agents, columns cases, scores 0 to 1; or the columns agent, case and score; or results of lm-eval, mteb or "
+        "Inspect, .json or a folder.",
     ),
 ]
 """The argument that names a record or a response matrix."""

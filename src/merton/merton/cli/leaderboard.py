@@ -36,11 +36,11 @@ def show_command(
         from merton.leaderboard.snapshot import store as snapshots
         from merton.leaderboard.snapshot.terminal import render_snapshot
         from merton.leaderboard.terminal import terminal_width
-        from merton.results.matrix import SUFFIXES, read_matrix
+        from merton.results.matrix import is_matrix_file, read_matrix
         from merton.results.store import open_record
 
     with working("reading the record") as progress:
-        if "://" not in record and Path(record).suffix in (*SUFFIXES, ".json"):
+        if is_matrix_file(record):
             if metric is not None:
                 raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
             matrix = read_matrix(Path(record))

@@ -69,7 +69,8 @@ def rate_command(
     refuse_file(out)
     if not (convergence or long_tail or place):
         convergence = long_tail = True
-    wanted = newcomers.read_newcomers(place) if place else {}
+    wanted, remarks = newcomers.read_newcomers(place) if place else ({}, ())
+    print_remarks(remarks)
     with working("reading the record") as step:
         inputs = _inputs(record, metric)
         table = inputs.matches()
@@ -94,10 +95,10 @@ def rate_command(
 
 def _inputs(record: str, metric: str | None) -> Inputs:
     from merton.leaderboard.snapshot import store as snapshots
-    from merton.results.matrix import SUFFIXES, read_matrix
+    from merton.results.matrix import is_matrix_file, read_matrix
     from merton.results.store import open_record
 
-    if "://" not in record and Path(record).suffix in (*SUFFIXES, ".json"):
+    if is_matrix_file(record):
         if metric is not None:
             raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
         matrix = read_matrix(Path(record))

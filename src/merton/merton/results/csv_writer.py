@@ -17,14 +17,14 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 def formula_safe(text: str) -> str:
     """Text for a cell of a CSV file that no spreadsheet runs: an apostrophe stands before a formula.
 
-    Before a text that begins with an apostrophe, too, so that nothing is lost: a reader drops one leading apostrophe.
+    Before a text that begins with an apostrophe, too, so that nothing is lost: `text_of` gives the text back.
     """
     return f"'{text}" if text.startswith((*FORMULA_STARTS, "'")) else text
 
 
 def text_of(cell: str) -> str:
-    """The text that `formula_safe` made a cell of."""
-    return cell.removeprefix("'")
+    """The text that `formula_safe` made a cell of; a text that it makes no cell of, such as 'tis, stays as it is."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith((*FORMULA_STARTS, "'")) else cell
 
 
 class _Lines:

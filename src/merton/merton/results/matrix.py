@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from merton.errors import InputError
 from merton.files import file_sha256
+from merton.results.database import file_of
 from merton.results.matrix_table import read_table, score_of, stored_name
 from merton.results.peers import read_results
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
@@ -123,6 +124,16 @@ def add_cases(store: ResultStore, connection: sa.Connection, cases: Sequence[Cas
             )
 
 
+def is_matrix_file(name: str) -> bool:
+    """Whether a user names a matrix and no record: a file by its ending, or a folder of JSON without a record."""
+    path = Path(name)
+    if "://" in name:
+        return False
+    if path.is_dir():
+        return not file_of(path).is_file() and any(path.rglob("*.json"))
+    return path.suffix.lower() in (*SUFFIXES, ".json")
+
+
 def read_matrix(
     path: Path,
     source: str | None = None,
@@ -147,9 +158,9 @@ def read_matrix(
         InputError: the file is invalid; the sentence names line and column.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    if path.is_dir() or path.suffix == ".json":
+    if path.is_dir() or path.suffix.lower() == ".json":
         table, digest = read_results(path), _digest_of(path)
-    elif path.suffix in SUFFIXES:
+    elif path.suffix.lower() in SUFFIXES:
         content = file_bytes(path)
         table, digest = (
             read_table(path.name, content, agent_column, version_column),

@@ -17,19 +17,17 @@ from merton.errors import InputError
 from merton.results.checking import checked_name
 from merton.results.csv_writer import FORMULA_STARTS
 from merton.results.records import AgentRecord
-from merton.results.tables import NAMELESS, Cells, plain_number, point_wanted, read_cells
+from merton.results.tables import DECIMAL_COMMA, NAMELESS, Cells, plain_number, point_wanted, read_cells
 from merton.results.text import one_line
 
 AGENT_COLUMNS = ("agent", "model", "model_name", "system")
 VERSION_COLUMNS = ("version", "revision", "model_revision")
 CASE_COLUMNS = ("case", "task", "task_name", "benchmark", "dataset")
 SCORE_COLUMNS = ("score", "value", "accuracy", "acc")
-SUMMARIES = ("average", "avg", "mean", "overall", "total")
-"""Names of columns that sum up the others, whatever signs stand beside them: no cases."""
+SUMMARIES = ("average", "avg", "mean", "overall", "total", "rank")
+"""First words of what sums up the other cases, such as "Average score" or "Avg. ⬆️": no case itself."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _PERCENT = re.compile(r"(.+?)\s*%")
-_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))", re.ASCII)
-"""Not 1,200, which may be a number of four digits."""
 
 Cell = tuple[str, str, Any, str]
 """Agent, case, the cell, and where it stands."""
@@ -85,7 +83,7 @@ def is_matrix(header: Sequence[str]) -> bool:
 def _wide(
     name: str, header: Sequence[str], rows: Iterator[Cells], agent_at: int, version_at: int | None, places: list[int]
 ) -> MatrixTable:
-    summaries = [place for place in places if re.sub(r"[\W_]+", "", header[place]).lower() in SUMMARIES]
+    summaries = [place for place in places if _is_summary(header[place])]
     if len(places) - len(summaries) < 2:  # nothing to sum up
         summaries = []
     kept = [place for place in places if place not in summaries]
@@ -128,7 +126,21 @@ def _long(rows: Iterator[Cells], agent_at: int, version_at: int | None, case_at:
                 f"{where}: agent {agent!r} has a score of {one_line(case)!r} already in {cells[agent, case][3]}"
             )
         cells[agent, case] = (agent, case, row[score_at], where)
-    return MatrixTable(tuple(agents.values()), tuple(dict.fromkeys(case for _, case in cells)), tuple(cells.values()))
+    cases = list(dict.fromkeys(case for _, case in cells))
+    summaries = [case for case in cases if _is_summary(case)]
+    if len(cases) - len(summaries) < 2:  # nothing to sum up
+        summaries = []
+    return MatrixTable(
+        tuple(agents.values()),
+        tuple(case for case in cases if case not in summaries),
+        tuple(cell for cell in cells.values() if cell[1] not in summaries),
+        tuple(f"{one_line(case)} sums up the other cases and is left out." for case in summaries),
+    )
+
+
+def _is_summary(name: str) -> bool:
+    """Whether what is called so sums up other cases, by its first word."""
+    return next(iter(re.findall(r"[^\W_]+", name.lower())), "") in SUMMARIES
 
 
 def _agent(where: str, row: Sequence[Any], agent_at: int, version_at: int | None) -> tuple[str, str | None]:
@@ -191,7 +203,7 @@ def score_of(cell: Any, where: str, to_score: Callable[[float], float] | None) -
     """The score in 0..1 of a cell; None if it is blank.
 
     Args:
-        cell: a number, a truth value (1 or 0), a percentage with its sign where `to_score` is None.
+        cell: a number; where `to_score` is None also a truth value (1 or 0) or a percentage with its sign.
         where: for messages.
         to_score: as for `matrix.read_matrix`.
 
@@ -201,7 +213,7 @@ def score_of(cell: Any, where: str, to_score: Callable[[float], float] | None) -
     if not cell_text(cell):
         return None
     score = number_in_cell(cell, percent=to_score is None)
-    if score is None:
+    if score is None or (to_score is not None and cell_text(cell).lower() in _TRUTH):
         raise InputError(
             f"{where}: {one_line(cell, 40)!r} is not a number{point_wanted(cell)}; leave the cell blank if there is no "
             "score"
@@ -229,7 +241,7 @@ def number_in_cell(cell: Any, percent: bool) -> float | None:
         return _TRUTH[text.lower()]
     of_hundred = _PERCENT.fullmatch(text) if percent else None
     plain = of_hundred[1] if of_hundred else text
-    value = plain_number(plain.replace(",", ".") if _DECIMAL_COMMA.fullmatch(plain) else plain)
+    value = plain_number(plain.replace(",", ".") if DECIMAL_COMMA.fullmatch(plain) else plain)
     return value / 100 if of_hundred and value is not None else value
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from merton.errors import InfrastructureError, InputError
 from merton.files import refuse_folder
 from merton.results.checking import MAX_NAME
+from merton.results.csv_writer import text_of
 from merton.results.parquet import parquet_file, require_pyarrow
 from merton.results.text import one_line
 
@@ -31,6 +32,8 @@ NAMELESS = ("", "Unnamed: 0")
 """Names of the first column where pandas wrote its index as CSV, and where it read and wrote that again."""
 _PARQUET_INDEX = "__index_level_0__"
 _SEPARATORS = (",", ";", "\t")
+_SEPARATOR_SAID = re.compile(r'"?sep=([,;|\t])"?(?=\r?\n|\r)')
+"""Excel's own line before the header."""
 
 Cells = tuple[str, list[Any]]
 """Where a row stands, such as "scores.csv, line 2", and its cells: texts, numbers or None; those of CSV are texts."""
@@ -39,7 +42,9 @@ Row = tuple[str, dict[str, Any]]
 
 csv.field_size_limit(2**31 - 1)  # a picture in base64 is one cell, and the file is in memory already
 _QUOTED = re.compile('"[^"]*"')
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
+DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))", re.ASCII)
+"""A number with a decimal comma; not 1,200, which may be a number of four digits."""
+_WITH_COMMA = re.compile(r"([+-]?\d+),(\d+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
@@ -48,7 +53,8 @@ def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) 
 
     Args:
         path: a file whose name ends in .csv or .tsv (UTF-8, a header), .jsonl (an object a line) or .parquet.
-        columns: the columns it must have; large and small letters are the same where they tell no two apart.
+        columns: the columns it must have, in large or small letters; a table with two that differ in these alone is
+            refused.
         optional: the columns it may have besides.
 
     Raises:
@@ -61,20 +67,22 @@ def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) 
         raise InputError(f"{path}: the name of a table must end in one of: {', '.join(READABLE)}")
     content = file_bytes(path)
     rows = json_objects(str(path), content) if suffix == ".jsonl" else _named(read_cells(str(path), content))
+    of_csv = suffix in (".csv", ".tsv")
     lower = {name.lower(): name for name in (*columns, *optional)}
     for where, found in rows:
         row = {name if name in lower.values() else lower.get(name.lower(), name): cell for name, cell in found.items()}
         if len(row) < len(found):
             raise InputError(f"{where}: two columns differ in large and small letters alone")
         _check_columns(where, list(row), columns, optional)
-        yield where, row
+        yield where, {name: text_of(cell) if of_csv else cell for name, cell in row.items()}
 
 
 def read_cells(name: str, content: bytes) -> Iterator[Cells]:
     """The header of a CSV or Parquet table, then its rows, all of the header's length; blank lines are passed over.
 
     Cells of CSV are separated by what the header has most of, commas, semicolons or tabs outside quotes; those of .tsv
-    by tabs. A first column without a name that holds whole numbers is an index of pandas and is left out. A
+    by tabs; or by what a line "sep=;" before the header says, as Excel has it. A first column without a name that holds
+    whole numbers is an index of pandas and is left out; one of texts that Parquet holds is the first, without a name. A
     missing value (`MISSING_TEXTS`, NaN) is "" in CSV and None in Parquet.
 
     Args:
@@ -96,8 +104,7 @@ def read_cells(name: str, content: bytes) -> Iterator[Cells]:
             raise InputError(f"{where}: columns {first[column]} and {place} are both called {one_line(column)!r}")
     rows = _of_length(rows, len(header))
     start = next(rows, None)
-    nameless = [place for place, column in enumerate(header) if column == _PARQUET_INDEX]
-    nameless += [0] if header[0] in NAMELESS else []
+    nameless = [0] if header[0] in NAMELESS else []
     index = [place for place in nameless if start and _is_whole(start[1][place])]
     kept = [place for place in range(len(header)) if place not in index]
     yield where, [header[place] for place in kept]
@@ -229,8 +236,13 @@ def plain_text(cell: Any) -> str:
 
 
 def point_wanted(cell: object) -> str:
-    """The remedy for a number with a decimal comma, or ""."""
-    return ", with a decimal point" if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell.strip()) else ""
+    """The remedy for a number with a comma, or ""."""
+    found = _WITH_COMMA.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if found is None:
+        return ""
+    if DECIMAL_COMMA.fullmatch(found[0]):
+        return ", with a decimal point"
+    return f"; write {one_line(found[1] + found[2], 40)} or {one_line(f'{found[1]}.{found[2]}', 40)}"
 
 
 def without_nan(value: Any) -> Any:
@@ -285,7 +297,10 @@ def _check_columns(where: str, found: Iterable[str], columns: Sequence[str], opt
 
 def _csv(name: str, content: bytes) -> Iterator[Cells]:
     text = utf8_text(name, content)
-    separator = "\t" if name.lower().endswith(".tsv") else _separator(text)
+    said = _SEPARATOR_SAID.match(text)
+    if said:  # the line stays, blank, so that others keep their numbers
+        text = text[said.end() :]
+    separator = said[1] if said else "\t" if name.lower().endswith(".tsv") else _separator(text)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in lines:
@@ -329,6 +344,9 @@ def json_objects(name: str, content: bytes) -> Iterator[Row]:
 
 def _parquet(name: str, content: bytes) -> Iterator[Cells]:
     names, columns = _parquet_columns(name, content)
+    if _PARQUET_INDEX in names:  # as pandas writes its index into CSV
+        columns.insert(0, columns.pop(place := names.index(_PARQUET_INDEX)))
+        names = ["", *names[:place], *names[place + 1 :]]
     yield name, names
     for number, cells in enumerate(zip(*columns, strict=True), 1):
         yield f"{name}, row {number}", [without_nan(cell) for cell in cells]

@@ -57,17 +57,20 @@ class Placed:
     by_case: dict[str, tuple[float, float | None]]
 
 
-def read_newcomers(path: Path) -> dict[str, list[tuple[str, float]]]:
+def read_newcomers(path: Path) -> tuple[dict[str, list[tuple[str, float]]], tuple[str, ...]]:
     """Newcomer to its (case id, score in 0..1): of a table with the columns case and score, or of each matrix row.
+
+    Also sentences on what was left out of a matrix.
 
     Raises:
         InputError: the file is neither, or a score is not in 0..1; with the line.
     """
-    if path.suffix in (".csv", ".tsv"):
+    if path.suffix.lower() in (".csv", ".tsv"):
         header = next(read_cells(path.name, file_bytes(path)))[1]
         if {column.lower() for column in header} == set(COLUMNS):
             rows = read_rows(path, COLUMNS)
-            return {path.stem: [(name_in(at, row, "case"), number_in(at, row, "score", 0.0, 1.0)) for at, row in rows]}
+            own = [(name_in(at, row, "case"), number_in(at, row, "score", 0.0, 1.0)) for at, row in rows]
+            return {path.stem: own}, ()
         if not is_matrix(header):
             raise InputError(
                 f"{path.name}, line 1: a newcomer is a table with the columns case and score, or the row of a response "
@@ -78,7 +81,7 @@ def read_newcomers(path: Path) -> dict[str, list[tuple[str, float]]]:
     found: dict[str, list[tuple[str, float]]] = {agent.id: [] for agent in matrix.agents}
     for agent, case, score in matrix.cells:
         found[agent].append((case, score))
-    return found
+    return found, matrix.remarks
 
 
 def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_of: Mapping[str, str]) -> Placed:
