@@ -266,6 +266,28 @@ def test_pictures_in_base64_are_read_from_a_tsv_of_vlmevalkit(tmp_path: Path) ->
     assert (pictures["labs/1"][0] == noise).all()
 
 
+def test_a_row_shares_the_pictures_of_another_column_by_column(tmp_path: Path) -> None:
+    """Row 1 names row 0 in both columns, and row 2 names row 1, which has no picture of its own."""
+    first, second = (base64.b64encode(png(value)).decode() for value in (7, 8))
+    row = {"question": "Which?", "A": "cup", "B": "jar", "answer": "B"}
+    cells = ((first, second), ("0", "0"), ("1", "1"), ("", "2"))
+    rows = [{"index": at, "image_1": one, "image_2": two, **row} for at, (one, two) in enumerate(cells)]
+    pool = import_pool("csv", table(tmp_path, rows), tmp_path / "pool", LABS).pool
+    shown = [[int(image[0, 0, 0]) for image in pool.images(one)] for one in pool.questions]
+    assert shown == [[7, 8], [7, 8], [7, 8], [8]]
+
+
+def test_kinds_of_pictures_in_base64(tmp_path: Path) -> None:
+    """JPEG 2000 is read, as from a file; a GIF is refused with the kinds that are read, and is no missing file."""
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    gif = base64.b64encode(b"GIF89a\1\0\1\0\x80\0\0" + bytes(60)).decode()
+    row = {"question": "Which?", "answer": "it", "image": base64.b64encode(encode_image(noise, ".jp2")).decode()}
+    (found,) = read("csv", table(tmp_path, [row]), tmp_path)
+    assert found.media[0].path.endswith(".jp2")
+    with pytest.raises(InputError, match="line 2: the picture is not an intact image of a kind that is read: PNG, JPE"):
+        import_pool("csv", table(tmp_path, [{**row, "image": gif}]), tmp_path / "other", LABS)
+
+
 def test_a_fault_in_a_long_cell_never_prints_it(tmp_path: Path) -> None:
     row = {"question": "Which?", "A": "cup", "B": "jar", "answer": "B"}
     long = "x" * 1_200_000

@@ -18,8 +18,6 @@ from merton.errors import InputError
 
 LARGEST_IMAGE_PX = 2**27
 """Most pixels of an image that is decoded, 134 million: the largest sensors of phones fit, 400 MB as RGB."""
-
-
 MOST_COUNTED = 1000
 """Pictures of a file are counted up to here."""
 

@@ -25,8 +25,8 @@ _ENDINGS = {
     b"MM\0*": ".tiff",
 }
 """First bytes of a file to its ending; those of anything else that is read are of JPEG 2000."""
-
-
+_IN_BASE64 = (*_ENDINGS, b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51", b"GIF8")
+"""First bytes of a file that a long text in base64 is taken for: what is read, and GIF, which is refused as such."""
 _LONGEST_ID = 64
 """A longer text may be a picture in base64, a shorter one the id of a row: VLMEvalKit's own bound."""
 
@@ -42,7 +42,7 @@ class MediaFolder:
     def __init__(self, out: Path, beside: Path) -> None:
         self._out, self._beside = out, beside
         self._files: dict[Path, Medium] = {}
-        self._by_row: dict[str, tuple[Medium, ...]] = {}
+        self._by_row: dict[tuple[str, str], tuple[Medium, ...]] = {}
 
     def add(self, content: bytes, where: str) -> Medium:
         """Keep the bytes of a picture.
@@ -81,14 +81,15 @@ class MediaFolder:
             self._files[file] = self.add(content, where)
         return self._files[file]
 
-    def add_cell(self, cell: Any, where: str, row: str = "") -> tuple[Medium, ...]:
+    def add_cell(self, cell: Any, where: str, column: str = "", row: str = "") -> tuple[Medium, ...]:
         """The pictures of a cell.
 
         Args:
             cell: nothing, a path, bytes, a picture's file in base64 or as a data: address, {bytes, path} as Hugging
                 Face has it, or a list of those, also as JSON or as Python writes it; or the id of an earlier row, whose
-                pictures it shares, as in VLMEvalKit's tables.
+                pictures in the same column it shares, as in VLMEvalKit's tables.
             where: for messages.
+            column: of the cell.
             row: id of the row; "" where none may refer to it.
 
         Raises:
@@ -96,13 +97,13 @@ class MediaFolder:
             InfrastructureError: the folder cannot be written.
         """
         if isinstance(cell, str):
-            shared = self._by_row.get(cell) if len(cell) <= _LONGEST_ID else None
+            shared = self._by_row.get((column, cell)) if len(cell) <= _LONGEST_ID else None
             if shared and not (self._beside / cell).exists():
-                return shared
+                return self._by_row.setdefault((column, row), shared) if row else shared
             cell = listed(cell) if cell.startswith("[") else cell
         found = tuple(self._media(cell, where))
         if row and found and isinstance(cell, str | list):
-            self._by_row.setdefault(row, found)
+            self._by_row.setdefault((column, row), found)
         return found
 
     def _media(self, cell: Any, where: str) -> Iterator[Medium]:
@@ -133,4 +134,4 @@ def _from_base64(text: str) -> bytes | None:
         content = base64.b64decode("".join(data.split()), validate=True)
     except ValueError:
         return None
-    return content if text.startswith("data:") or content.startswith(tuple(_ENDINGS)) else None
+    return content if text.startswith("data:") or content.startswith(_IN_BASE64) else None

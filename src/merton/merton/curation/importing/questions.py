@@ -107,7 +107,7 @@ def _question(
     choices = _choices(row, columns, where)
     column = columns.by_part["answer"]
     frames = row.get(columns.by_part.get("frames", ""))
-    pictures = [medium for column in columns.pictures for medium in media.add_cell(row[column], where, name[1])]
+    pictures = [medium for column in columns.pictures for medium in media.add_cell(row[column], where, column, name[1])]
     values: dict[str, Any] = {
         "id": "/".join(name),
         "source": name[0],
