@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -34,6 +35,37 @@ def test_a_table_of_battles_is_read_as_arenas_write_it(tmp_path: Path) -> None:
     ]
     lines = written(tmp_path, '{"model_a": "x", "model_b": "y", "winner": "model_b", "turn": 1}\n', "battles.jsonl")
     assert [one.choice for one in read_battles(lines)] == ["b"]
+
+
+def test_the_list_of_battles_of_an_arena_is_read(tmp_path: Path) -> None:
+    rows = [{"model_a": "x", "model_b": "y", "winner": "model_a", "turn": 1, "judge": math.nan}]
+    file = written(tmp_path, json.dumps(rows), "battles.json")
+    assert read_battles(file) == [Battle("x", "y", "a", f"{file}, entry 1")]
+
+
+def test_prompts_that_differ_at_their_ends_are_two_scenes(tmp_path: Path) -> None:
+    rows = [{"model_a": "x", "model_b": "y", "winner": "tie", "prompt": "p" * 250 + end} for end in ("1", "2", "2")]
+    file = written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "battles.jsonl")
+    assert len({one.scene for one in read_battles(file)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("b.csv", "model_a,Model_A,model_b,winner\nx,z,y,model_a\n", "line 2: two columns differ in large and small"),
+        ("b.jsonl", '{"model_a": "x", "Model_A": "z"}', "line 1: two columns differ in large and small"),
+        ("b.json", '{"model_a": ["x"]}', "b.json is no list of JSON objects"),
+        ("b.xlsx", "PK", "b.xlsx: the name of a table must end in one of: .csv, .tsv, .jsonl, .parquet, .json"),
+    ],
+)
+def test_other_tables_are_refused(name: str, text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=sentence):
+        read_battles(written(tmp_path, text, name))
+
+
+def test_one_battle_is_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["battles", str(written(tmp_path, "model_a,model_b,winner\nx,y,tie\n"))])
+    assert "1 battle about 1 question;" in result.output
 
 
 def test_the_command_rates_them(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from merton.files import make_folder
 def battles_command(
     battles: Annotated[
         Path,
-        typer.Argument(help="Table (.csv, .tsv, .jsonl, .parquet): model_a,model_b,winner; perhaps tie, question_id."),
+        typer.Argument(
+            help="Table (.csv, .tsv, .jsonl, .json, .parquet): model_a,model_b,winner; perhaps tie, question_id."
+        ),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for ranking.csv and ranking.json.")] = None,
 ) -> None:
@@ -32,7 +34,10 @@ def battles_command(
         found = fitted.contenders[name]
         add_row(table, place, name, f"{found.mean:.0f}{between(found.interval, 0)}", found.matches)
     STDOUT.print(table)
-    print_out(f"{fitted.comparisons} battles about {fitted.scenes} questions; mean rating 1500, 95 % intervals")
+    counts = [
+        f"{n} {what}{'s' * (n != 1)}" for n, what in ((fitted.comparisons, "battle"), (fitted.scenes, "question"))
+    ]
+    print_out(f"{' about '.join(counts)}; mean rating 1500, 95 % intervals")
     for warning in fitted.warnings:
         print_err(warning)
     if out is not None:

@@ -57,8 +57,6 @@ PACE_S = 120.0
 """A bar's time left is by the pace of so long [s]: pieces of work may take a quarter of it."""
 QUIET_S = 3.0
 """How long a command may say nothing where there is no terminal to draw a bar on [s]."""
-
-
 LONGEST_QUIET_S = 60.0
 """The longest pause between two such lines [s]: a run of a night fills no log, and a CI takes none for hanging."""
 

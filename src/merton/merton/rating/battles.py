@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
-from merton.results.tables import Row, file_bytes, json_objects, name_in, read_cells
+from merton.results.tables import READABLE as TABLES
+from merton.results.tables import Row, name_in, named_rows
 from merton.results.text import one_line
 
+READABLE = (*TABLES, ".json")
 COLUMNS = ("model_a", "model_b", "winner")
 TIE = "tie"
 SCENES = ("scene", "question_id", "question", "prompt", "case", "task")
@@ -55,7 +57,7 @@ def read_battles(path: Path) -> list[Battle]:
     the battle was about (`SCENES`).
 
     Args:
-        path: a .csv, .tsv, .jsonl or .parquet file.
+        path: a .csv, .tsv, .jsonl or .parquet file, or a .json file of a list of objects.
 
     Raises:
         InputError: no such table, a row without two different models or without a winner; with the line.
@@ -69,7 +71,7 @@ def read_battles(path: Path) -> list[Battle]:
         a, b = name_in(where, row, "model_a"), name_in(where, row, "model_b")
         if a == b:
             raise InputError(f"{where}: model_a and model_b are both {a!r}; a battle is one of two models")
-        scene = next((one_line(row[name], 200) for name in SCENES if row.get(name) not in (None, "")), where)
+        scene = next((" ".join(str(row[name]).split()) for name in SCENES if row.get(name) not in (None, "")), where)
         found.append(Battle(a, b, _choice(where, row, a, b), scene))
     if not found:
         raise InputError(f"{path} has no battles")
@@ -77,15 +79,12 @@ def read_battles(path: Path) -> list[Battle]:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    content = file_bytes(path)
-    if path.suffix.lower() == ".jsonl":
-        for where, row in json_objects(str(path), content):
-            yield where, {name.lower(): cell for name, cell in row.items()}
-        return
-    cells = read_cells(str(path), content)
-    _, header = next(cells)
-    for where, found in cells:
-        yield where, {name.lower(): cell for name, cell in zip(header, found, strict=True)}
+    """Rows by the names of their columns in small letters."""
+    for where, found in named_rows(path, READABLE):
+        row = {name.lower(): cell for name, cell in found.items()}
+        if len(row) < len(found):
+            raise InputError(f"{where}: two columns differ in large and small letters alone")
+        yield where, row
 
 
 def _choice(where: str, row: Mapping[str, Any], a: str, b: str) -> str:

@@ -62,19 +62,39 @@ def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) 
         InfrastructureError: the disk fails.
         MissingDependencyError: Parquet without pyarrow.
     """
-    suffix = path.suffix.lower()
-    if suffix not in READABLE:
-        raise InputError(f"{path}: the name of a table must end in one of: {', '.join(READABLE)}")
-    content = file_bytes(path)
-    rows = json_objects(str(path), content) if suffix == ".jsonl" else _named(read_cells(str(path), content))
-    of_csv = suffix in (".csv", ".tsv")
     lower = {name.lower(): name for name in (*columns, *optional)}
-    for where, found in rows:
+    for where, found in named_rows(path, READABLE):
         row = {name if name in lower.values() else lower.get(name.lower(), name): cell for name, cell in found.items()}
         if len(row) < len(found):
             raise InputError(f"{where}: two columns differ in large and small letters alone")
         _check_columns(where, list(row), columns, optional)
-        yield where, {name: text_of(cell) if of_csv else cell for name, cell in row.items()}
+        yield where, row
+
+
+def named_rows(path: Path, readable: Sequence[str]) -> Iterator[Row]:
+    """Every row of a table, column as it is written to value.
+
+    Args:
+        path: a file whose name ends in one of `readable`.
+        readable: of .csv, .tsv, .jsonl, .parquet and .json, which is a list of objects.
+
+    Raises:
+        InputError, InfrastructureError, MissingDependencyError: as `read_rows`, but for the columns.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in readable:
+        raise InputError(f"{path}: the name of a table must end in one of: {', '.join(readable)}")
+    if suffix == ".json":
+        for where, row in json_entries(path, json_value(path)):
+            yield where, {name: without_nan(cell) for name, cell in row.items()}
+    elif suffix == ".jsonl":
+        yield from json_objects(str(path), file_bytes(path))
+    else:
+        rows = read_cells(str(path), file_bytes(path))
+        _, header = next(rows)
+        of_csv = suffix != ".parquet"
+        for where, cells in rows:
+            yield where, dict(zip(header, map(text_of, cells) if of_csv else cells, strict=True))
 
 
 def read_cells(name: str, content: bytes) -> Iterator[Cells]:
@@ -204,6 +224,13 @@ def json_object(path: Path) -> dict[str, Any]:
     return found
 
 
+def json_entries(path: Path, value: Any) -> list[Row]:
+    """The objects of a list in a JSON file; raises InputError for another value, or an empty list."""
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value) or not value:
+        raise InputError(f"{path} is no list of JSON objects")
+    return [(f"{path}, entry {number}", row) for number, row in enumerate(value, 1)]
+
+
 def name_in(where: str, row: dict[str, Any], column: str) -> str:
     """The name in a column, without white space around it; raises InputError if it is none."""
     value = row[column]
@@ -275,12 +302,6 @@ def plain_number(cell: object) -> float | None:
         return float(cell)
     except OverflowError:
         return math.inf if cell > 0 else -math.inf
-
-
-def _named(rows: Iterator[Cells]) -> Iterator[Row]:
-    _, header = next(rows)
-    for where, row in rows:
-        yield where, dict(zip(header, row, strict=True))
 
 
 def _check_columns(where: str, found: Iterable[str], columns: Sequence[str], optional: Sequence[str]) -> None:

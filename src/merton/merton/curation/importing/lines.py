@@ -11,7 +11,7 @@ from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.questions import OnProgress, Refusals, question_of
 from merton.curation.question import Question, Source
 from merton.errors import InputError, did_you_mean
-from merton.results.tables import file_bytes, json_objects, json_value
+from merton.results.tables import file_bytes, json_entries, json_objects, json_value
 from merton.results.tables import plain_text as plain
 
 Placed = tuple[str, dict[str, Any]]
@@ -76,7 +76,7 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
     Raises:
         InputError: a question without id, text or answer, an id that stands twice, an episode without pictures.
     """
-    rows = json_lines(path) if path.suffix == ".jsonl" else _listed(path, json_value(path))
+    rows = json_lines(path) if path.suffix == ".jsonl" else json_entries(path, json_value(path))
     seen, found = Refusals(), []
     for number, (where, row) in enumerate(rows, 1):
         _check_keys(row, _EQA_KEYS, where)
@@ -137,12 +137,6 @@ def json_lines(path: Path) -> list[Placed]:
     return found
 
 
-def _listed(path: Path, found: Any) -> list[Placed]:
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found) or not found:
-        raise InputError(f"{path} is no list of JSON objects")
-    return [(f"{path}, entry {number}", row) for number, row in enumerate(found, 1)]
-
-
 def _joined(folder: Path) -> list[Placed]:
     """Questions of SQA3D with the answers of their annotations."""
     parts = {}
@@ -153,7 +147,7 @@ def _joined(folder: Path) -> list[Placed]:
                 f"{folder} must have one file {pattern}, and has {len(files)}: put one split into a folder"
             )
         found = json_value(files[0])
-        parts[part] = _listed(files[0], found.get(part) if isinstance(found, dict) else None)
+        parts[part] = json_entries(files[0], found.get(part) if isinstance(found, dict) else None)
     answers = {plain(row.get("question_id")): row.get("answers") for _, row in parts["annotations"]}
     keys = ("question_id", "question", "situation", "scene_id")
     return [
