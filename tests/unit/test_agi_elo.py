@@ -268,10 +268,8 @@ def test_players_of_the_same_results_are_rated_equal() -> None:
     assert ratings.passes["one"] != ratings.passes["two"]
     assert np.mean([ratings.passes["one"], ratings.passes["two"]]) == pytest.approx(one.mean)
     assert one.single_pass == ratings.passes["one"][0]
-    results = {"x": (0.1 + 0.2, 0.0, 0.5), "y": (0.3, -0.0, 0.5), "z": (0.0, 1.0, 1.0)}
-    summed = rate(
-        [(agent, case, score) for agent, row in results.items() for case, score in zip("abc", row, strict=True)]
-    )
+    rows = {"x": (0.1 + 0.2, 0.0, 0.5), "y": (0.3, -0.0, 0.5), "z": (0.0, 1.0, 1.0)}
+    summed = rate([(agent, case, score) for agent, row in rows.items() for case, score in zip("abc", row, strict=True)])
     assert summed.agents["x"].mean == summed.agents["y"].mean
 
 
