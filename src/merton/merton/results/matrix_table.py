@@ -231,7 +231,7 @@ def score_of(cell: Any, where: str, to_score: Callable[[float], float] | None) -
 
 
 def number_in_cell(cell: Any, percent: bool) -> float | None:
-    """The number in a cell, 1 or 0 of a truth value, a share of a `percent`age; None for anything else."""
+    """The number in a cell, 1 or 0 of a truth value, a share where `percent` says so; None for anything else."""
     if isinstance(cell, bool):
         return float(cell)
     if not isinstance(cell, str):
