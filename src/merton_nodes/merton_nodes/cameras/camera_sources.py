@@ -13,6 +13,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.folder import FolderCamera
 from merton.perception.camera.frame import CameraFrame
+from merton.perception.camera.pairing import LARGEST_GAP_NS
 from merton.perception.camera.realsense import CameraSettings, RealsenseCamera
 from merton.world.observation import CameraView
 from merton_nodes.ros.runtime import StageNode
@@ -83,6 +84,7 @@ class BagSource(Source):
             if self.next is None:
                 self.frames, self.anchor = iter(self.bag), None
                 self.node.counters["times played"] += 1
+                self.say_what_is_left_out()
                 if (torn := self.bag.reader.torn) and self.node.details.get("recording") != torn:
                     self.node.details["recording"] = torn
                     self.node.get_logger().warning(f"{torn}; the messages before it were used")
@@ -96,6 +98,17 @@ class BagSource(Source):
             self.publish(camera, frame, self.anchor[2] + frame.stamp_ns - self.anchor[0])
             self.node.counters["frames played"] += 1
             self.next = None
+
+    def say_what_is_left_out(self) -> None:
+        """Count the colour images without depth, and log them after the first pass."""
+        for camera, count in self.bag.without_depth.items():
+            key = f"frames left out {camera}"
+            if count and key not in self.node.counters:
+                self.node.get_logger().warning(
+                    f"{count} colour images of {camera} are left out: no depth is within {LARGEST_GAP_NS / 1e6:.0f} ms"
+                )
+            if count:
+                self.node.counters[key] = count
 
     def late_s(self, stamp_ns: int) -> float:
         """The delay of a recorded instant [s]; negative if it is not due yet."""

@@ -20,6 +20,12 @@ from merton.world.camera_info import intrinsics_of, lens_of
 
 _MOST_WAITING = 10
 """Colour images of one camera that wait for their other parts; beyond that the oldest takes what is there."""
+_SET_BACK_NS = 1_000_000_000
+"""A stamp that lies further before the newest one of its topic is of another pass of the clock: a simulation that was
+reset, a bag that was recorded in a loop, a clock that was set. Ours: no camera sends its images that much out of
+order."""
+_BEFORE_ALL = -1
+"""The stamp under which a camera_info of an earlier pass is kept: it is older than any image [ns]."""
 
 
 class BagCamera:
@@ -36,6 +42,7 @@ class BagCamera:
 
     Attributes:
         cameras: names of the cameras that are played.
+        without_depth: colour images of each camera that the last pass left out, because no depth is near them.
 
     Raises:
         MissingDependencyError: the packages that read recordings are not installed.
@@ -60,6 +67,7 @@ class BagCamera:
                 f"another topic is named as in top=/my/camera/image_raw"
             )
         self._topics = {camera: there[camera] for camera in self.cameras}
+        self.without_depth = dict.fromkeys(self.cameras, 0)
 
     def __iter__(self) -> Iterator[tuple[str, CameraFrame]]:
         """Camera and frame, one after the other; stamps are those of the recording.
@@ -74,12 +82,12 @@ class BagCamera:
                 parts.setdefault(topic, []).append((camera, kind))
         for entry in self.reader.entries(parts):
             for camera, kind in parts[entry.topic]:
-                waiting[camera].take(kind, entry)
-                for frame in waiting[camera].complete():
+                for frame in waiting[camera].take(kind, entry):
                     yield camera, self._frame(frame)
         for camera, rest in waiting.items():
             for frame in rest.complete(at_end=True):
                 yield camera, self._frame(frame)
+        self.without_depth = {camera: rest.without_depth for camera, rest in waiting.items()}
         for rest in waiting.values():
             if not rest.frames:
                 raise InputError(f"{self.reader.path}: {rest.why_none()}{self.reader.in_brackets}")
@@ -128,18 +136,45 @@ class _Waiting:
     camera: str
     topics: CameraTopics
     frames: int = 0
+    without_depth: int = 0
+    """Colour images that were left out because no depth is near."""
     seen: set[str] = field(default_factory=set)
     least_gap_ns: int | None = None
     """How near depth came to a colour image that got none [ns]."""
+    newest_ns: dict[str, int] = field(default_factory=dict)
+    """The newest stamp of images of each kind in this pass of the clock [ns]."""
     parts: dict[str, dict[int, _Part]] = field(default_factory=lambda: {COLOR: {}, DEPTH: {}, INFO: {}})
 
-    def take(self, kind: str, entry: Entry) -> None:
-        """Keep a message."""
+    def take(self, kind: str, entry: Entry) -> Iterator[dict[str, _Part]]:
+        """Keep a message; the parts of each frame that is decided with it.
+
+        Raises:
+            InputError: images without stamps, of a camera with depth.
+        """
         with reading(entry):
             message = entry.decode()
             part = _Part(entry, header_ns(message), message)
+        if kind != INFO:  # whose stamp may stay the same
+            newest_ns = self.newest_ns.get(kind, part.stamp_ns)
+            if kind in self.newest_ns and newest_ns == part.stamp_ns == 0 and DEPTH in self.topics.kinds:
+                raise InputError(
+                    f"{entry.file}: the images on {entry.topic} have no stamps but 0, and by stamps the depth of a "
+                    f"colour image is found: record them with stamps, or without depth"
+                )
+            if newest_ns - part.stamp_ns > _SET_BACK_NS:
+                yield from self._end_of_pass()
+            self.newest_ns[kind] = max(part.stamp_ns, self.newest_ns.get(kind, part.stamp_ns))
         self.seen.add(kind)
         self.parts[kind][part.stamp_ns] = part
+        yield from self.complete()
+
+    def _end_of_pass(self) -> Iterator[dict[str, _Part]]:
+        """The frames that still wait; of their parts the last camera_info alone is kept, which may come only once."""
+        yield from self.complete(at_end=True)
+        last = max(self.parts[INFO], default=None)
+        info = {} if last is None else {_BEFORE_ALL: self.parts[INFO][last]}
+        self.parts = {COLOR: {}, DEPTH: {}, INFO: info}
+        self.newest_ns.clear()
 
     def complete(self, at_end: bool = False) -> Iterator[dict[str, _Part]]:
         """The parts of each frame of which none can come any more that is nearer."""
@@ -157,6 +192,8 @@ class _Waiting:
             if set(found) == self.topics.kinds:
                 self.frames += 1
                 yield found
+            elif DEPTH in self.topics.kinds - set(found):
+                self.without_depth += 1
 
     def _is_decided(self, stamp_ns: int) -> bool:
         """Whether depth and camera_info of this stamp, or of a later one, are there."""
