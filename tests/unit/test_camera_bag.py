@@ -16,7 +16,8 @@ from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.bag_topics import topics_of
-from merton.perception.camera.decoding import color_of, depth_m_of, depth_mm_of
+from merton.perception.camera.decoding import color_of, depth_m_of, depth_mm_of, file_of
+from merton.perception.images import decode_image
 from merton.world.observation import Intrinsics
 
 pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
@@ -105,6 +106,8 @@ def test_depth_in_metres_comes_back_from_the_inverse_depth_of_compressed_depth(t
         ("32FC1; compressedDepth rvl", bytes(40), "'32FC1; compressedDepth rvl' is not supported"),
         ("8UC1; png compressed ", cv2.imencode(".png", depth(0))[1].tobytes(), "use 16UC1 or mono16"),
         ("32FC1; compressedDepth png", cv2.imencode(".png", depth(0))[1].tobytes(), "lacks the header"),
+        ("16UC1; compressedDepth RVL", bytes(40), "'16UC1; compressedDepth RVL' is not supported"),
+        ("32FC1", cv2.imencode(".png", depth(0))[1].tobytes(), "'32FC1' lacks the header"),
         ("32FC1; compressedDepth png", struct.pack("<iff", 0, 0, 0) + cv2.imencode(".png", depth(0))[1].tobytes(),
          "A must be positive"),
     ],
@@ -151,6 +154,24 @@ def test_every_encoding_of_a_live_camera_is_read_from_a_bag(encoding: str, tmp_p
     message = image(stored, encoding, START_NS, padding=3)
     ((_, frame),) = list(BagCamera(write(tmp_path / "bag", [("/camera/top/color/image_raw", message)])))
     assert np.array_equal(frame.color, pixels)
+
+
+@pytest.mark.parametrize(("ending", "coded"), [(".png", "rgba8; png compressed bgra8"), (".webp", "bgra8; webp")])
+def test_a_cameras_fourth_channel_is_left_out_of_compressed_images_too(ending: str, coded: str) -> None:
+    """As of the raw image of the same camera: a driver that leaves the opacity at 0 does not send white pictures."""
+    pixels = color(0, "top")
+    stored = np.dstack([pixels, np.zeros((HEIGHT, WIDTH), np.uint8)])
+    raw_image = image(stored, "rgba8", START_NS)
+    file = cv2.imencode(ending, np.dstack([pixels[:, :, ::-1], stored[:, :, 3]]), [cv2.IMWRITE_WEBP_QUALITY, 101])[1]
+    if ending == ".webp":  # which does not keep colours that nothing shows
+        stored[:, :, 3] = 1
+        file = cv2.imencode(ending, stored[:, :, [2, 1, 0, 3]], [cv2.IMWRITE_WEBP_QUALITY, 101])[1]
+    message = compressed(file.tobytes(), coded, START_NS)
+    assert np.array_equal(color_of(message), pixels)
+    assert np.array_equal(color_of(message), color_of(raw_image))
+    assert np.array_equal(decode_image(file_of(message)), pixels)
+    unnamed = compressed(file.tobytes(), "png", START_NS)
+    assert file_of(unnamed) == file.tobytes()
 
 
 def test_a_fault_is_reported_under_the_topic_that_has_it(tmp_path: Path) -> None:

@@ -55,18 +55,18 @@ def check_written(file: Path) -> None:
         raise InputError(f"cannot write an image of the kind {kind!r}; use .png, or one of: {', '.join(WRITTEN[1:])}")
 
 
-def decode_image(content: bytes) -> Image:
+def decode_image(content: bytes, opaque: bool = False) -> Image:
     """The content of an image file as (height, width, 3) uint8 RGB.
 
     PNG, JPEG, WEBP, JPEG 2000, BMP or TIFF. Turned as its EXIF data say. Deeper channels are reduced to 8 bit,
-    transparent pictures are shown on white.
+    transparent pictures are shown on white; with `opaque` a fourth channel means nothing and is left out.
 
     Raises:
         InputError: no intact image of these kinds, or one of more than `image_size.LARGEST_IMAGE_PX` pixels, which is
             seen in its header: nothing of it is decoded; or grey and transparent as TIFF or JPEG 2000.
     """
     check_size(content)
-    on_ground = on_white(content)
+    on_ground = None if opaque else on_white(content)
     bgr = _decoded(content, cv2.IMREAD_COLOR) if on_ground is None else on_ground
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 

@@ -32,7 +32,8 @@ inverse depth, by which a value v of a 32FC1 image stands for A / (v - B) metres
 def color_of(message: Any) -> Image:
     """(height, width, 3) uint8 RGB of an Image (rgb8, bgr8, rgba8, bgra8, mono8) or of a CompressedImage.
 
-    The fourth channel is left out, as cv_bridge does. Pixels of rgb8 are the message's own, not a copy.
+    The fourth channel is left out, as cv_bridge does, also of a CompressedImage that names an encoding with four: the
+    opacity of a camera means nothing. Pixels of rgb8 are the message's own, not a copy.
 
     Raises:
         InputError: another encoding, sizes that do not fit together, or a file that cannot be decoded.
@@ -41,7 +42,7 @@ def color_of(message: Any) -> Image:
         named = _encoding_of(message.format)
         if named in DEPTH_BYTES or named.startswith("bayer_"):
             raise InputError(f"a compressed image of {named} is no colour; use one of: {', '.join(COLOR_CHANNELS)}")
-        return decode_image(bytes(message.data))
+        return decode_image(bytes(message.data), opaque=_has_opacity(message))
     channels = COLOR_CHANNELS.get(message.encoding)
     if channels is None:
         raise InputError(
@@ -56,10 +57,13 @@ def color_of(message: Any) -> Image:
 def file_of(message: Any) -> bytes:
     """The content of an image file, as `decode_image` reads it: of a CompressedImage as it is, of an Image as PNG.
 
+    A CompressedImage with a fourth channel is written anew as PNG without it.
+
     Raises:
-        InputError: an Image that `color_of` refuses.
+        InputError: a message that is written anew and that `color_of` refuses.
     """
-    return bytes(message.data) if hasattr(message, "format") else bytes(png(color_of(message)))
+    as_it_is = hasattr(message, "format") and not _has_opacity(message)
+    return bytes(message.data) if as_it_is else bytes(png(color_of(message)))
 
 
 def depth_m_of(message: Any) -> NDArray[np.float32]:
@@ -113,10 +117,10 @@ def _compressed_depth(message: Any) -> NDArray[Any]:
     form, data = str(message.format), bytes(message.data)
     named, _, codec = (part.strip() for part in form.partition(";"))
     shown = form[:60].strip()
-    if "rvl" in codec.split():
+    if "rvl" in codec.lower().split():
         raise InputError(f"depth of format {shown!r} is not supported: record it as compressedDepth png, or raw")
-    start = 0 if data[:4] == _PNG else _TRANSPORT_HEADER.size if "compressedDepth" in codec else 0
-    encoding = named if codec else "16UC1"
+    start = 0 if data[:4] == _PNG else _TRANSPORT_HEADER.size if "compresseddepth" in codec.lower() else 0
+    encoding = named if codec or named in DEPTH_BYTES else "16UC1"
     if encoding not in DEPTH_BYTES:
         raise InputError(f"depth of format {shown!r} is not supported; use {_ENCODINGS}")
     try:
@@ -141,6 +145,11 @@ def _metres(values: NDArray[np.uint16], a: float, b: float) -> NDArray[np.float3
     inverse = values.astype(np.float64) - b
     known = (values > 0) & (inverse > 0)
     return np.where(known, a / np.where(known, inverse, 1.0), 0.0).astype(np.float32)
+
+
+def _has_opacity(message: Any) -> bool:
+    """Whether a CompressedImage names an encoding of four channels."""
+    return COLOR_CHANNELS.get(_encoding_of(message.format)) == 4
 
 
 def _encoding_of(form: str) -> str:
