@@ -75,3 +75,26 @@ def test_silence_is_one_sentence(ros: Any, tmp_path: Path) -> None:
     node = ros.add(CalibrationCollector, "wrist", tmp_path)
     with pytest.raises(InfrastructureError, match=r"no joints of wrist within 0\.1 s"):
         node.save_picture(0.1)
+
+
+def test_a_rectified_camera_is_saved_as_p_describes_it(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    """A topic of image_proc, given by remapping; the camera_info beside it is that of the raw picture, too."""
+    remapped = ["--ros-args", "-r", f"{names.color('wrist')}:=/cam/image_rect_color"]
+    node = ros.add(CalibrationCollector, "wrist", tmp_path, cli_args=remapped)
+    image = probe.create_publisher(Image, "/cam/image_rect_color", names.SENSOR_QOS)
+    info = probe.create_publisher(CameraInfo, names.color_info("wrist"), names.SENSOR_QOS)
+    arm = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    optics = convert.camera_info_message(d455_intrinsics(64, 48), 1, "", (-0.3, 0.1, 0.0, 0.0, 0.0))
+    optics.p[0] = optics.p[5] = 30.0
+
+    def publish() -> None:
+        arm.publish(convert.joint_state_message(1, JOINTS, np.zeros(6), 0.1))
+        info.publish(optics)
+        image.publish(convert.color_message(np.zeros((48, 64, 3), np.uint8), 1, ""))
+
+    probe.create_timer(0.05, publish)
+    ros.until(lambda: all(node.counts.values()))
+    node.save_picture(20.0)
+    lens = read_lens(tmp_path)
+    assert lens is not None
+    assert (lens.intrinsics.fx, lens.intrinsics.cx, any(lens.distortion)) == (30.0, 31.5, False)

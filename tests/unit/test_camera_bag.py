@@ -244,8 +244,10 @@ def test_cameras_under_the_names_of_realsense_with_a_namespace(tmp_path: Path) -
 
 
 def test_a_topic_of_another_name_is_given_to_a_camera(tmp_path: Path) -> None:
+    told = info(START_NS)  # P is that of the rectified picture
+    told.p = np.array([38.5, 0, 24.25, 0, 0, 39.5, 14.75, 0, 0, 0, 1, 0])
     messages = [
-        ("/zed/left/camera_info", info(START_NS)),
+        ("/zed/left/camera_info", told),
         ("/zed/left/image_rect_color", image(color(0, "top"), "bgr8", START_NS)),
         ("/zed/depth/depth_registered", image(depth(0).astype(np.float32) * np.float32(0.001), "32FC1", START_NS)),
     ]
@@ -255,7 +257,8 @@ def test_a_topic_of_another_name_is_given_to_a_camera(tmp_path: Path) -> None:
     named = topics_of("top=/zed/left/image_rect_color, top.depth=zed/depth/depth_registered")
     camera = BagCamera(bag, ["top"], named)
     ((name, frame),) = list(camera)
-    assert (name, frame.intrinsics.fx) == ("top", 40.5)
+    assert (name, frame.intrinsics) == ("top", Intrinsics(WIDTH, HEIGHT, 38.5, 39.5, 24.25, 14.75))
+    assert frame.distortion == ()
     assert np.array_equal(frame.depth_mm, depth(0))  # type: ignore[arg-type]
     for wrong in ("top", "top=", "top=/a, top=/b", "=x"):
         with pytest.raises(InputError, match="once for each camera"):

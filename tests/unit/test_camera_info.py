@@ -11,7 +11,7 @@ import pytest
 
 from merton.errors import InputError
 from merton.perception.camera import CameraFrame
-from merton.world.camera_info import intrinsics_of, largest_shift_px, lens_of, pinhole_of
+from merton.world.camera_info import intrinsics_of, is_rectified, largest_shift_px, lens_of, pinhole_of
 from merton.world.observation import CameraView, Intrinsics
 
 D455 = (-0.056, 0.067, 0.0001, -0.0002, -0.02)
@@ -19,8 +19,9 @@ D455 = (-0.056, 0.067, 0.0001, -0.0002, -0.02)
 
 def info(model: str = "plumb_bob", d: Any = (), width: int = 640, height: int = 480, **more: Any) -> Any:
     k = [384.0, 0, 319.5, 0, 385.0, 239.5, 0, 0, 1]
+    p = [380.0, 0, 320.5, 0, 0, 381.0, 238.5, 0, 0, 0, 1, 0]
     roi = SimpleNamespace(x_offset=0, y_offset=0, width=0, height=0)
-    fields = {"k": k, "roi": roi, "binning_x": 0, "binning_y": 0, **more}
+    fields = {"k": k, "p": p, "roi": roi, "binning_x": 0, "binning_y": 0, **more}
     return SimpleNamespace(width=width, height=height, distortion_model=model, d=list(d), **fields)
 
 
@@ -75,6 +76,64 @@ def test_a_camera_that_was_never_calibrated_is_no_camera() -> None:
     for wrong in (-1.0, math.nan, math.inf):
         with pytest.raises(InputError, match="focal lengths"):
             Intrinsics(4, 3, wrong, 5.0, 1.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("k", "says"),
+    [
+        ([76.8, 0, 63.5, 0, 76.8, 47.5, 0, 0, 1],
+         r"principal point lies at \(63.5, 47.5\) of 64 x 48 px: K seems to be that of a picture of another size"),
+        ([38.4, 0, 31.5, 0, 38.4, 47.5, 0, 0, 1], r"\(31.5, 47.5\) of 64 x 48"),
+        ([19.2, 0, 15.5, 0, 19.2, 11.5, 0, 0, 1], r"\(15.5, 11.5\) of 64 x 48"),
+        ([38.4, 0, 31.5, 0, 380.0, 23.5, 0, 0, 1], "focal lengths are 38.4 and 380 px in a picture of 64 x 48 px"),
+    ],
+)  # fmt: skip
+def test_a_matrix_of_another_picture_is_refused(k: list[float], says: str) -> None:
+    """64 x 48 px: the middle is at (31.5, 23.5); K of twice and of half the size, of one side, and one stretched."""
+    with pytest.raises(InputError, match=says):
+        intrinsics_of(info(width=64, height=48, k=k))
+    with pytest.raises(InputError, match=says.replace("K seems", "P seems")):
+        intrinsics_of(info(width=64, height=48, p=[*k[:3], 0, *k[3:6], 0, *k[6:], 0]), rectified=True)
+
+
+def test_a_region_may_leave_the_principal_point_out() -> None:
+    roi = SimpleNamespace(x_offset=400, y_offset=300, width=64, height=48)
+    assert intrinsics_of(info(roi=roi)) == Intrinsics(64, 48, 384.0, 385.0, -80.5, -60.5)
+
+
+def test_a_rectified_picture_is_described_by_p_and_has_no_lens() -> None:
+    """sensor_msgs/CameraInfo: P is the matrix of the rectified image, K and D are those of the raw one."""
+    told = info(d=(-0.3, 0.1, 0, 0, 0))
+    assert pinhole_of(told, rectified=True) == Intrinsics(640, 480, 380.0, 381.0, 320.5, 238.5)
+    assert lens_of(told, rectified=True) == ("plumb_bob", ())
+    topics = (
+        "/zed/left/image_rect_color",
+        "/a/image_rect",
+        "/image_rect/compressed",
+        "/a/image_raw",
+        "/image_rect/raw",
+    )
+    assert list(map(is_rectified, topics)) == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("k1", [-50.0, -100.0, -5000.0, -0.3])
+def test_a_lens_that_no_pinhole_camera_explains_moves_pixels_without_limit(k1: float) -> None:
+    """A corner is 1.04 focal lengths out, and r + k1 r^3 for k1 < 0 reaches 2 / 3 sqrt(-1 / (3 k1)), 0.70 for -0.3.
+
+    OpenCV gives such a pixel back as it is, or one that does not lead to it again.
+    """
+    assert largest_shift_px(intrinsics_of(info()), "plumb_bob", (k1, 0.0, 0.0, 0.0, 0.0)) == math.inf
+    with pytest.raises(InputError, match="moves pixels without limit from where a pinhole camera sees them"):
+        pinhole_of(info(d=(k1, 0, 0, 0, 0)))
+
+
+def test_the_shift_of_a_barrel_lens_is_that_of_its_formula() -> None:
+    """An ideal corner at radius r is seen at r - 0.05 r^3; the seen corner of 200 x 200 px at f = 400 is known."""
+    lens = Intrinsics(201, 201, 400.0, 400.0, 100.0, 100.0)
+    seen = math.hypot(100, 100) / 400
+    ideal = min(np.roots([-0.05, 0, 1, -seen]).real, key=lambda root: abs(root - seen))
+    found = largest_shift_px(lens, "plumb_bob", (-0.05, 0.0, 0.0, 0.0, 0.0))
+    assert found == pytest.approx(400 * (ideal - seen), rel=1e-6)
 
 
 def test_a_picture_is_taken_for_a_pinhole_cameras_where_its_lens_hardly_shows() -> None:

@@ -41,7 +41,9 @@ class CalibrationCollector(Node):
             ("optics", CameraInfo, names.color_info(camera), names.LATEST_QOS),
             ("joints", JointState, names.JOINT_STATES, names.RELIABLE_QOS),
         ):
-            self.create_subscription(message_type, topic, partial(self.on_message, kind), qos)
+            subscription = self.create_subscription(message_type, topic, partial(self.on_message, kind), qos)
+            if kind == "images":  # whose topic may have another name, by remapping
+                self.rectified = camera_info.is_rectified(subscription.topic_name)
 
     def on_message(self, kind: str, message: Any) -> None:
         with self.changed:
@@ -73,13 +75,13 @@ class CalibrationCollector(Node):
             image, info = self.latest["images"], self.latest["optics"]
         if not is_still(before, after):
             raise InputError("the arm is moving: wait until it rests")
-        model, distortion = camera_info.lens_of(info)
+        model, distortion = camera_info.lens_of(info, self.rectified)
         if model != camera_info.PLUMB_BOB:
             raise InputError(
                 f"the lens of {self.camera} is {model}, which calibration does not know: use a camera_info of "
                 f"{camera_info.PLUMB_BOB}"
             )
-        lens = Lens(camera_info.intrinsics_of(info), distortion)
+        lens = Lens(camera_info.intrinsics_of(info, self.rectified), distortion)
         color = convert.color_array(image)
         check_picture(color, None, lens.intrinsics)
         return add_shot(self.folder, color, ((before + after) / 2).tolist(), lens)

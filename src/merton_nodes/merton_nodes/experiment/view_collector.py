@@ -16,6 +16,7 @@ from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView
 from merton.perception.distortion import DEPTH_FAULTS
+from merton.world.camera_info import is_rectified
 from merton.world.cell import CellConfig
 from merton.world.observation import CameraView
 from merton_nodes.cameras.free_cameras import FAULTY_DEPTH, PARTS, FreeCameras
@@ -39,6 +40,7 @@ class ViewCollector:
     Attributes:
         minimum_stamp_ns: older views are not accepted.
         minimum_scene: views of earlier scenes are not accepted.
+        rectified: cameras whose images are rectified, by the name of their topic.
         seen: the state that the images of the newest view show, in lockstep.
     """
 
@@ -57,6 +59,7 @@ class ViewCollector:
         self.past: CellState | None = None
         self.seen = CellState()
         self.waiting = False
+        self.rectified = set[str]()
         self._subscribe(node)
         self.requests = node.create_publisher(FrameRequest, names.FRAME_REQUEST, names.RELIABLE_QOS)
 
@@ -77,7 +80,9 @@ class ViewCollector:
                 callback = keep(f"{camera} {part}")
                 if self.free_cameras is not None:
                     callback = self.latest.keep_with(self.free_cameras.add, camera, part)
-                sub(kind, topic(camera), callback, names.SENSOR_QOS)
+                subscription = sub(kind, topic(camera), callback, names.SENSOR_QOS)
+                if part == "color" and is_rectified(subscription.topic_name):  # a topic of another name, by remapping
+                    self.rectified.add(camera)
 
     def expect(self, name: str, level: float, seed: int) -> None:
         """Accept images with this distortion alone; a fault of depth has images of its own."""
@@ -167,7 +172,7 @@ class ViewCollector:
                 camera,
                 convert.color_array(messages[f"{camera} color"]),
                 convert.depth_array(messages[f"{camera} depth"]) if camera in self.depth else None,
-                convert.intrinsics_of(messages[f"{camera} camera_info"]),
+                convert.intrinsics_of(messages[f"{camera} camera_info"], camera in self.rectified),
                 self.cell.base_from_camera(camera, base_from_tool0),
                 convert.nanoseconds_of(messages[f"{camera} color"].header.stamp),
             )

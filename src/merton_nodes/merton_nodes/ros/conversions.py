@@ -133,9 +133,9 @@ def camera_info_message(
     return message
 
 
-def intrinsics_of(message: CameraInfo) -> Intrinsics:
+def intrinsics_of(message: CameraInfo, rectified: bool = False) -> Intrinsics:
     """As `merton.world.camera_info.pinhole_of`: those of a picture that models may take for a pinhole camera's."""
-    return camera_info.pinhole_of(message)
+    return camera_info.pinhole_of(message, rectified)
 
 
 def pose_message(matrix: Matrix) -> Pose:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,10 @@ class BagCamera:
         for entry in self.reader.entries(parts):
             for camera, kind in parts[entry.topic]:
                 for frame in waiting[camera].take(kind, entry):
-                    yield camera, self._frame(frame)
+                    yield camera, self._frame(frame, self._topics[camera].rectified)
         for camera, rest in waiting.items():
             for frame in rest.complete(at_end=True):
-                yield camera, self._frame(frame)
+                yield camera, self._frame(frame, self._topics[camera].rectified)
         self.without_depth = {camera: rest.without_depth for camera, rest in waiting.items()}
         for rest in waiting.values():
             if not rest.frames:
@@ -100,13 +101,13 @@ class BagCamera:
             if not left:
                 return
 
-    def _frame(self, parts: dict[str, _Part]) -> CameraFrame:
+    def _frame(self, parts: dict[str, _Part], rectified: bool) -> CameraFrame:
         color = self._read(parts[COLOR], color_of)
         depth_mm = self._read(parts[DEPTH], depth_mm_of) if DEPTH in parts else None
         intrinsics, model, distortion = d455_intrinsics(color.shape[1], color.shape[0]), "plumb_bob", ()
         if INFO in parts:
-            intrinsics = self._read(parts[INFO], intrinsics_of)
-            model, distortion = self._read(parts[INFO], lens_of)
+            intrinsics = self._read(parts[INFO], partial(intrinsics_of, rectified=rectified))
+            model, distortion = self._read(parts[INFO], partial(lens_of, rectified=rectified))
         try:
             return CameraFrame(color, depth_mm, intrinsics, parts[COLOR].stamp_ns, distortion, model)
         except InputError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from merton.errors import InputError
+from merton.world.camera_info import is_rectified
 
 COLOR, DEPTH, INFO = "color", "depth", "camera_info"
 _KINDS = {"color/image_raw": COLOR, "color/camera_info": INFO, "aligned_depth_to_color/image_raw": DEPTH}
@@ -26,6 +27,11 @@ class CameraTopics:
     """
 
     names: Mapping[str, str]
+
+    @property
+    def rectified(self) -> bool:
+        """Whether the colour images are rectified, by the name of their topic."""
+        return is_rectified(self.names[COLOR])
 
     @property
     def kinds(self) -> frozenset[str]:
