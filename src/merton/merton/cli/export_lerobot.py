@@ -34,6 +34,7 @@ def lerobot_command(
     """
     from merton.experiment.run_names import find_run
     from merton.recording.bag_files import is_recording
+    from merton.recording.reader import torn_note
     from merton.release.lerobot import from_recording, from_run
 
     with progress("trials") as moved:
@@ -52,7 +53,7 @@ def lerobot_command(
             f"pictures lag up to {made.lag_s:g} s behind the arm; of a simulated run, export the run, not the recording"
         )
     if made.torn:
-        print_err(f"{made.torn}; the messages before it were used")
+        print_err(torn_note(made.torn))
     for sentence in made.left_out[:SHOWN]:
         print_err(f"left out: {sentence}")
     if len(made.left_out) > SHOWN:

@@ -87,11 +87,11 @@ def repair_command(
     out: Annotated[Path, typer.Option("-o", "--out", help="The new file.")],
 ) -> None:
     """Write the readable messages of a torn recording as a new file."""
-    from merton.recording.reader import repair
+    from merton.recording.reader import repair, torn_note
 
     count, torn = repair(recording, out)
     if torn:
-        print_err(f"{torn}; the messages before it were used")
+        print_err(torn_note(torn))
     print_out(f"{count} messages are in {out}")
 
 
@@ -113,12 +113,13 @@ def view_command(
 def _view_in_rerun(recording: Path) -> None:
     """Write the recording as rerun's own file beside it, and open that where there is a screen."""
     from merton.monitor.rerun_export import export
+    from merton.recording.reader import torn_note
 
     target = beside(recording, ".rrd")
     with STDERR.status(f"reading {recording}"):
         count, torn = export(recording, target)
     if torn:
-        print_err(f"{torn}; the messages before it were used")
+        print_err(torn_note(torn))
     print_out(f"{count} messages are in {target}")
     program = shutil.which("rerun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if program is None or not _has_screen():
@@ -148,7 +149,10 @@ def _view_in_foxglove(recording: Path) -> None:
 
 def beside(recording: Path, ending: str) -> Path:
     """The file of this ending beside a recording."""
-    return recording.with_suffix(ending) if recording.is_file() else recording.with_name(recording.name + ending)
+    if recording.is_file():
+        return recording.with_suffix(ending)
+    folder = recording.resolve()  # "." and ".." have no name
+    return folder.with_name(folder.name + ending)
 
 
 def _has_screen() -> bool:

@@ -32,6 +32,9 @@ def is_recording(path: Path) -> bool:
 def files_of(path: Path) -> tuple[list[McapFile | SqliteFile], list[Path]]:
     """The parts of a recording in their order, and those that its metadata names and that are not there.
 
+    A part that was packed or unpacked by hand counts as the one that is named. A recorder that was killed has not named
+    its last parts: those of the same name and another number come last.
+
     Raises:
         InputError: no file of a recording, or a folder without any.
     """
@@ -40,8 +43,13 @@ def files_of(path: Path) -> tuple[list[McapFile | SqliteFile], list[Path]]:
     there, named = _parts(path), _named(path)
     if not there:
         raise InputError(f"the folder {str(path)!r} holds no recording; its files must end in {', '.join(ENDINGS)}")
-    known = [file for file in named if file in there]
-    return [opened(file) for file in (known or there)], [file for file in named if file not in there] if known else []
+    by_name = {_plain(file): file for file in there}
+    known = [by_name[_plain(file)] for file in named if _plain(file) in by_name]
+    if not known:
+        return [opened(file) for file in there], []
+    series = set(map(_series, known))
+    further = [file for file in there if file not in known and _series(file) in series]
+    return [opened(file) for file in (*known, *further)], [file for file in named if _plain(file) not in by_name]
 
 
 def opened(path: Path) -> McapFile | SqliteFile:
@@ -58,7 +66,8 @@ def opened(path: Path) -> McapFile | SqliteFile:
                 zstandard: Any = require("zstandard", "recording", "reading compressed recordings")
                 stream.seek(0)
                 try:
-                    start = zstandard.ZstdDecompressor().stream_reader(stream).read(_LONGEST_MAGIC)
+                    blocks = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+                    start = blocks.read(_LONGEST_MAGIC)
                 except zstandard.ZstdError as error:
                     raise InputError(f"{path} is no recording: it cannot be unpacked: {error}") from None
     except OSError as error:
@@ -85,6 +94,16 @@ def _parts(folder: Path) -> list[Path]:
     # what was unpacked by hand lies beside the packed file
     files = [file for name, file in there.items() if not name.endswith(".zstd") or name[:-5] not in there]
     return sorted(files, key=lambda file: [part.zfill(20) for part in re.split(r"(\d+)", file.name)])
+
+
+def _plain(file: Path) -> str:
+    """The name of a part without the ending of a packed file."""
+    return file.name.removesuffix(".zstd")
+
+
+def _series(file: Path) -> str:
+    """The name of a part without its number and its endings: that of its bag."""
+    return re.sub(r"_\d+(\.mcap|\.db3)(\.zstd)?$", "_", file.name)
 
 
 def _named(folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ class Form:
         topic: its name in the file.
         type_name: such as "sensor_msgs/msg/JointState".
         encoding: of the messages, such as "cdr".
-        schema_encoding, schema: the definition of the type; "" and nothing if the file has none.
+        schema_encoding, schema: the definition of the type in the file; "" and nothing if it has none.
         metadata: further entries of the file about the topic.
     """
 
@@ -64,35 +64,43 @@ class Entry:
         return self.form.type_name
 
 
+OnDamaged = Callable[[str], None]
+"""Takes the sentence about a message that is left out because it cannot be unpacked."""
+
+
 class Decoder:
     """Makes messages of the bytes of one file, which it names in its errors."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, on_damaged: OnDamaged | None = None) -> None:
         from mcap_ros2.decoder import DecoderFactory
 
-        self._file, self._factory = file, DecoderFactory()
+        self._file, self._factory, self._on_damaged = file, DecoderFactory(), on_damaged
         self._ids: dict[tuple[str, str, bytes], int] = {}
 
-    def entry(self, form: Form, data: bytes, log_time_ns: int, publish_time_ns: int, sequence: int = 0) -> Entry:
-        """A message; one that `ros2 bag record --compression-mode message` has packed is unpacked.
+    def entries(
+        self, form: Form, data: bytes, log_time_ns: int, publish_time_ns: int, sequence: int = 0
+    ) -> Iterator[Entry]:
+        """The message; one that `ros2 bag record --compression-mode message` has packed is unpacked.
 
         Raises:
-            InputError: it cannot be unpacked.
+            InputError: it cannot be unpacked; with `on_damaged` nothing is yielded instead.
         """
         if data[:4] == ZSTD:
             try:
                 data = unpacked(data, "zstd", LARGEST_UNPACKED_BYTES)
             except InputError as error:
-                raise InputError(f"{self._file}: a message on {form.topic} cannot be unpacked: {error}") from None
-        return Entry(form, data, log_time_ns, publish_time_ns, lambda: self._decoded(form, data), self._file, sequence)
+                sentence = f"{self._file}: a message on {form.topic} cannot be unpacked: {error}"
+                if self._on_damaged is None:
+                    raise InputError(sentence) from None
+                self._on_damaged(sentence)
+                return
+        yield Entry(form, data, log_time_ns, publish_time_ns, lambda: self._decoded(form, data), self._file, sequence)
 
     def _decoded(self, form: Form, data: bytes) -> Any:
         from mcap.records import Schema
 
         try:
-            kind, text = form.schema_encoding, form.schema
-            if not kind:  # databases before Iron have no definitions
-                kind, text = "ros2msg", schema_of(form.type_name).text.encode()
+            kind, text = definition_of(form)
             number = self._ids.setdefault((form.type_name, kind, text), len(self._ids) + 1)
             schema = Schema(id=number, data=text, encoding=kind, name=form.type_name)
             if (decoder := self._factory.decoder_for(form.encoding, schema)) is not None:
@@ -100,13 +108,27 @@ class Decoder:
         except MertonError:
             raise
         except Exception as error:  # garbage makes the parsers raise any type
-            raise InputError(f"{self._file}: a message on {form.topic} cannot be decoded: {reason_of(error)}") from None
+            raise InputError(f"{self._file}: a message on {form.topic} cannot be decoded: {text_of(error)}") from None
         raise InputError(
             f"{self._file}: {form.topic} is encoded as {form.encoding[:40]!r} with a schema in "
             f"{form.schema_encoding[:40]!r}; use cdr with ros2msg"
         )
 
 
-def reason_of(error: Exception) -> str:
+def definition_of(form: Form) -> tuple[str, bytes]:
+    """The encoding of a type's definition and its text: that of the file, or of the installed type if it has none.
+
+    Databases before Iron have no definitions, and rosbag2 writes the encoding "unknown" where it did not find one.
+
+    Raises:
+        MissingDependencyError: the type is not installed either.
+    """
+    is_there = form.schema and form.schema_encoding not in ("", "unknown")
+    if is_there or form.encoding != "cdr" or form.type_name.count("/") != 2:
+        return form.schema_encoding, form.schema
+    return "ros2msg", schema_of(form.type_name).text.encode()
+
+
+def text_of(error: Exception) -> str:
     """The text of an error in one line, or its type if it has none; the first 300 characters."""
     return (" ".join(str(error).split()) or type(error).__name__)[:300]

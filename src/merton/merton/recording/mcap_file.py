@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from merton.errors import InputError, require
 from merton.recording.compression import LARGEST_UNPACKED_BYTES, unpacked
-from merton.recording.entry import Decoder, Entry, Form, reason_of
+from merton.recording.entry import Decoder, Entry, Form, OnDamaged, text_of
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -25,11 +25,14 @@ class McapFile:
     """
 
     def __init__(self, path: Path, packed: bool = False) -> None:
-        """`packed`: the whole file is a frame of Zstandard, as of `ros2 bag record --compression-mode file`."""
+        """`packed`: the whole file is packed by Zstandard, as of `ros2 bag record --compression-mode file`."""
         self.path, self.torn, self._packed = path, "", packed
 
     def topics(self) -> dict[str, str]:
-        """The type of each topic: from the index, or from the whole file where a crash has cut the index off."""
+        """The type of each topic, "" for one without a schema: from the index if it has them, else from the whole file.
+
+        A crash cuts the index off, and a writer may leave channels or schemas out of it.
+        """
         from mcap.reader import SeekingReader
         from mcap.records import Channel, Schema
 
@@ -38,7 +41,9 @@ class McapFile:
                 size = self.path.stat().st_size
                 if summary := SeekingReader(stream, record_size_limit=size).get_summary():
                     names = {schema.id: schema.name for schema in summary.schemas.values()}
-                    return {each.topic: names.get(each.schema_id, "") for each in summary.channels.values()}
+                    channels = summary.channels.values()
+                    if channels and all(each.schema_id in names or not each.schema_id for each in channels):
+                        return {each.topic: names.get(each.schema_id, "") for each in channels}
         found, names = dict[str, str](), dict[int, str]()
         for record in self._records():
             if isinstance(record, Schema):
@@ -47,24 +52,28 @@ class McapFile:
                 found[record.topic] = names.get(record.schema_id, "")
         return found
 
-    def entries(self, topics: Collection[str] | None = None) -> Iterator[Entry]:
-        """The messages in the order of the file; those of `topics` alone unless that is None."""
+    def entries(self, topics: Collection[str] | None = None, on_damaged: OnDamaged | None = None) -> Iterator[Entry]:
+        """The messages in the order of the file; those of `topics` alone unless that is None.
+
+        Raises:
+            InputError: a message cannot be unpacked; with `on_damaged` that is called with its sentence instead.
+        """
         from mcap.records import Channel, Message, Schema
 
-        schemas: dict[int, Schema] = {}
+        no_schema, schemas = Schema(id=0, name="", encoding="", data=b""), dict[int, Schema]()
         forms: dict[int, Form] = {}
-        decoder = Decoder(self.path)
+        decoder = Decoder(self.path, on_damaged)
         for record in self._records():
             if isinstance(record, Schema):
                 schemas[record.id] = record
             elif isinstance(record, Channel) and record.id not in forms:
-                if (schema := schemas.get(record.schema_id)) is not None:
-                    forms[record.id] = Form(record.topic, schema.name, record.message_encoding, schema.encoding,
-                                            schema.data, record.metadata)  # fmt: skip
+                schema = schemas.get(record.schema_id, no_schema)
+                forms[record.id] = Form(record.topic, schema.name, record.message_encoding, schema.encoding,
+                                        schema.data, record.metadata)  # fmt: skip
             elif isinstance(record, Message):
                 form = forms.get(record.channel_id)
                 if form is not None and (topics is None or form.topic in topics):
-                    yield decoder.entry(form, record.data, record.log_time, record.publish_time, record.sequence)
+                    yield from decoder.entries(form, record.data, record.log_time, record.publish_time, record.sequence)
 
     def _records(self) -> Iterator[Any]:
         """MCAP's own records in the order of the file, types of `mcap.records`, up to its end or its tear."""
@@ -76,7 +85,9 @@ class McapFile:
             stream: Any = open_files.enter_context(self.path.open("rb"))
             if self._packed:
                 zstandard: Any = require("zstandard", "recording", "reading compressed recordings")
-                stream = open_files.enter_context(zstandard.ZstdDecompressor().stream_reader(stream))
+                stream = open_files.enter_context(
+                    zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+                )
             # no record can be longer than the file: a damaged length must not allocate that much memory
             limit = LARGEST_UNPACKED_BYTES if self._packed else size
             limited: Any = _Limited(stream, limit)
@@ -93,7 +104,7 @@ class McapFile:
                 except Exception as error:  # garbage makes the parser and the decompressors raise any type
                     if not complete:
                         whole = "its content" if self._packed else size
-                        self.torn = f"{self.path} is torn or damaged near byte {at} of {whole}: {reason_of(error)}"
+                        self.torn = f"{self.path} is torn or damaged near byte {at} of {whole}: {text_of(error)}"
                     return
                 complete = complete or isinstance(record, Footer)
 

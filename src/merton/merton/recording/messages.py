@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, MertonError
-from merton.recording.entry import Entry, reason_of
+from merton.recording.entry import Entry, text_of
 from merton.results.records import Outcome
 
 _OUTCOMES = tuple(Outcome)
@@ -36,10 +36,10 @@ def reading_fields(what: str) -> Iterator[None]:
     except MertonError:
         raise
     except AttributeError as error:
-        lacks = f"has no field {error.name!r}" if error.name else f"is of another form ({reason_of(error)})"
+        lacks = f"has no field {error.name!r}" if error.name else f"is of another form ({text_of(error)})"
         raise InputError(f"{what} {lacks}: another version wrote it") from error
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise InputError(f"{what} is not of the form that is read: {reason_of(error)}") from error
+        raise InputError(f"{what} is not of the form that is read: {text_of(error)}") from error
 
 
 def time_ns(stamp: Any) -> int:
@@ -60,19 +60,23 @@ def outcome_of(result: Any) -> Outcome:
 
 
 _OF_A_GRAPH = ("cell/state", "trial_results", "trial_evidence", "experiment/chunk/distorted")
-"""Topics that Merton's graph alone has."""
+"""Topics that Merton's graph alone has, with types of merton_interfaces."""
 
 
-def namespace_of(topics: Iterable[str], recording: Path) -> str:
+def namespace_of(topics: Mapping[str, str], recording: Path) -> str:
     """The namespace of Merton's graph in a recording, "" or such as "lab1/"; topics are counted without a first slash.
 
     Other programs have topics that end alike, such as the joint states of a controller: a reader that needs the state
-    of the robot takes the topics of this namespace alone.
+    of the robot takes the topics of this namespace alone. Topics of a graph are known by their types, too.
+
+    Args:
+        topics: the type of each topic.
+        recording: for the error.
 
     Raises:
         InputError: there are several graphs.
     """
-    plain = [topic.lstrip("/") for topic in topics]
+    plain = [topic.lstrip("/") for topic, kind in topics.items() if kind.startswith("merton_interfaces/")]
     found = {topic.removesuffix(own) for topic in plain for own in _OF_A_GRAPH if f"/{topic}".endswith(f"/{own}")}
     if len(found) > 1:
         shown = ", ".join(f"/{namespace}".rstrip("/") or "/" for namespace in sorted(found))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from merton.errors import InputError, require
+from merton.errors import InputError, MissingDependencyError, require
 from merton.files import file_sha256
 from merton.recording.bag_files import files_of
-from merton.recording.entry import Entry, Form
+from merton.recording.entry import Entry, Form, OnDamaged, definition_of
 from merton.recording.writer import mcap_writer
 
-__all__ = ["Entry", "RecordingReader", "recording_sha256", "repair"]
+__all__ = ["Entry", "RecordingReader", "recording_sha256", "repair", "torn_note"]
 
 
 class RecordingReader:
@@ -51,14 +52,20 @@ class RecordingReader:
         """
         return {topic: kind for file in self.files for topic, kind in file.topics().items()}
 
-    def entries(self, topics: Collection[str] | None = None) -> Iterator[Entry]:
+    def entries(self, topics: Collection[str] | None = None, on_damaged: OnDamaged | None = None) -> Iterator[Entry]:
         """The messages in the order of the files; those of `topics` alone unless that is None.
 
         Raises:
-            InputError: a message that cannot be unpacked, or a database that is no bag.
+            InputError: a database that is no bag, or a message that cannot be unpacked; with `on_damaged` that is
+                called with the sentence of each such message instead.
         """
         for file in self.files:
-            yield from file.entries(topics)
+            yield from file.entries(topics, on_damaged)
+
+
+def torn_note(torn: str) -> str:
+    """Where a recording is torn, with what was done about it; empty if it is whole."""
+    return f"{torn}; what can be read was used" if torn else ""
 
 
 def recording_sha256(path: Path) -> str:
@@ -68,10 +75,13 @@ def recording_sha256(path: Path) -> str:
 
 
 def repair(path: Path, target: Path) -> tuple[int, str]:
-    """Write the readable messages of a recording as one whole MCAP file.
+    """Write the readable messages of a recording as one whole MCAP file, of which nothing is left if that fails.
+
+    Definitions that the recording lacks are those of the installed types.
 
     Returns:
-        Their number, and where the recording is torn, as `RecordingReader.torn`.
+        Their number, and where the recording is torn, as `RecordingReader.torn`, and how many messages were left out
+        because they cannot be unpacked.
 
     Raises:
         InputError: `path` is no recording, or `target` exists or cannot be written.
@@ -79,26 +89,32 @@ def repair(path: Path, target: Path) -> tuple[int, str]:
     reader, writer_type = RecordingReader(path), mcap_writer()
     schemas: dict[tuple[str, str, bytes], int] = {}
     channels: dict[tuple[str, str, str], int] = {}
-    count = 0
+    count, damaged = 0, list[str]()
 
     def channel_of(form: Form) -> int:
-        kind = form.type_name, form.schema_encoding, form.schema
+        encoding, text = form.schema_encoding, form.schema
+        with contextlib.suppress(MissingDependencyError):
+            encoding, text = definition_of(form)
+        kind = form.type_name, encoding, text
         if kind not in schemas:
-            schemas[kind] = writer.register_schema(*kind)
+            schemas[kind] = writer.register_schema(*kind) if any(kind) else 0  # 0 stands for none
         key = form.topic, form.type_name, form.encoding
         if key not in channels:
             channels[key] = writer.register_channel(form.topic, form.encoding, schemas[kind], dict(form.metadata))
         return channels[key]
 
     try:
-        with target.open("xb") as stream:
+        with target.open("xb") as stream, contextlib.ExitStack() as on_failure:
+            on_failure.callback(target.unlink, missing_ok=True)
             writer = writer_type(stream)
             writer.start(profile="ros2")
-            for entry in reader.entries():
+            for entry in reader.entries(on_damaged=damaged.append):
                 number = channel_of(entry.form)
                 writer.add_message(number, entry.log_time_ns, entry.data, entry.publish_time_ns, entry.sequence)
                 count += 1
             writer.finish()
+            on_failure.pop_all()
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from None
-    return count, reader.torn
+    left_out = f"messages left out: {len(damaged)}, the first because {damaged[0]}" if damaged else ""
+    return count, "; ".join(filter(None, (reader.torn, left_out)))

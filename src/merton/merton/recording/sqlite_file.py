@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError, require
+from merton.errors import InfrastructureError, InputError, require
 from merton.recording.compression import LARGEST_UNPACKED_BYTES
-from merton.recording.entry import Decoder, Entry, Form, reason_of
-from merton.recording.schemas import schema_of
+from merton.recording.entry import Decoder, Entry, Form, OnDamaged, text_of
 
 MAGIC = b"SQLite format 3\x00"
 LARGEST_RATIO = 200
@@ -25,15 +24,13 @@ _MIB = 1 << 20
 class SqliteFile:
     """A database of rosbag2: tables of topics and messages, and from Iron on of the types' definitions.
 
-    Definitions that the file lacks are taken from the installed packages.
-
     Attributes:
         path: the file.
         torn: where and why reading ended early, in one sentence; else empty.
     """
 
     def __init__(self, path: Path, packed: bool = False) -> None:
-        """`packed`: the whole file is a frame of Zstandard, as of `ros2 bag record --compression-mode file`."""
+        """`packed`: the whole file is packed by Zstandard, as of `ros2 bag record --compression-mode file`."""
         self.path, self.torn, self._packed = path, "", packed
         self._content: Any = None
         """The temporary file with the content of a packed one, from the first access on; it goes with this object."""
@@ -43,13 +40,14 @@ class SqliteFile:
         with self._opened() as database:
             return {form.topic: form.type_name for form in self._forms(database).values()}
 
-    def entries(self, topics: Collection[str] | None = None) -> Iterator[Entry]:
+    def entries(self, topics: Collection[str] | None = None, on_damaged: OnDamaged | None = None) -> Iterator[Entry]:
         """The messages in the order in which they were received; those of `topics` alone unless that is None.
 
         Raises:
-            InputError: the file is no bag.
+            InputError: the file is no bag, or a message cannot be unpacked; with `on_damaged` that is called with the
+                sentence of such a message instead.
         """
-        decoder = Decoder(self.path)
+        decoder = Decoder(self.path, on_damaged)
         with self._opened() as database:
             forms = {
                 number: form for number, form in self._forms(database).items() if topics is None or form.topic in topics
@@ -60,9 +58,9 @@ class SqliteFile:
                 for number, time_ns, data in database.execute(query, tuple(forms)):
                     if not isinstance(time_ns, int) or not isinstance(data, bytes):
                         raise InputError(f"{self.path}: a message on {forms[number].topic} is no row of time and bytes")
-                    yield decoder.entry(forms[number], data, time_ns, time_ns)
+                    yield from decoder.entries(forms[number], data, time_ns, time_ns)
             except sqlite3.Error as error:
-                self.torn = f"{self.path} is torn or damaged: {reason_of(error)}"
+                self.torn = f"{self.path} is torn or damaged: {text_of(error)}"
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -73,7 +71,7 @@ class SqliteFile:
         try:
             database = sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
         except sqlite3.Error as error:
-            raise InputError(f"cannot read the recording {self.path}: {reason_of(error)}") from None
+            raise InputError(f"cannot read the recording {self.path}: {text_of(error)}") from None
         with contextlib.closing(database):
             database.execute("PRAGMA trusted_schema = OFF")
             if hasattr(database, "setlimit"):  # Python 3.11
@@ -85,11 +83,10 @@ class SqliteFile:
         if self._content is not None:
             return Path(self._content.name)
         zstandard: Any = require("zstandard", "recording", "reading compressed recordings")
-        most = LARGEST_RATIO * self.path.stat().st_size + _MIB
-        most = LARGEST_RATIO * self.path.stat().st_size + _MIB
+        packed, most = zstandard.ZstdDecompressor(), LARGEST_RATIO * self.path.stat().st_size + _MIB
         try:
             content = tempfile.NamedTemporaryFile(suffix=".db3")  # noqa: SIM115  # it lives as long as this object
-            with self.path.open("rb") as stream, zstandard.ZstdDecompressor().stream_reader(stream) as blocks:
+            with self.path.open("rb") as stream, packed.stream_reader(stream, read_across_frames=True) as blocks:
                 while block := blocks.read(_MIB):
                     if content.write(block) and content.tell() > most:
                         raise InputError(
@@ -98,7 +95,7 @@ class SqliteFile:
                         )
             content.flush()
         except zstandard.ZstdError as error:
-            raise InputError(f"{self.path} cannot be unpacked: {reason_of(error)}") from None
+            raise InputError(f"{self.path} cannot be unpacked: {text_of(error)}") from None
         except OSError as error:
             free = shutil.disk_usage(tempfile.gettempdir()).free // _MIB
             raise InfrastructureError(
@@ -119,21 +116,13 @@ class SqliteFile:
                 definitions = {name: (encoding, text) for name, encoding, text in database.execute(query)}
             rows = database.execute("SELECT id, name, type, serialization_format FROM topics").fetchall()
         except sqlite3.Error as error:
-            raise InputError(f"{self.path} is no recording: {reason_of(error)}") from None
+            raise InputError(f"{self.path} is no recording: {text_of(error)}") from None
         forms = {}
         for number, topic, type_name, encoding in rows:
             if not all(isinstance(value, str) for value in (topic, type_name, encoding)):
                 raise InputError(f"{self.path} is no recording: a topic of it has no name or type")
-            kind, text = definitions.get(type_name) or _installed(type_name)
+            kind, text = definitions.get(type_name, ("", ""))
             if not isinstance(kind, str) or not isinstance(text, str):
                 raise InputError(f"{self.path} is no recording: the definition of {type_name} is no text")
             forms[number] = Form(topic, type_name, encoding, kind, text.encode())
         return forms
-
-
-def _installed(type_name: str) -> tuple[str, str]:
-    """The definition of an installed type; nothing if it is not, which is said where a message of it is read."""
-    try:
-        return "ros2msg", schema_of(type_name).text
-    except (MissingDependencyError, ValueError):
-        return "", ""

@@ -14,7 +14,7 @@ from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
-from merton.recording.reader import recording_sha256
+from merton.recording.reader import recording_sha256, torn_note
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
 from merton.twins.recorded import Recorded, RecordedTrial, read_recording
@@ -80,7 +80,7 @@ def replay(
     _check_faults_of_time(jobs, settings, policy)
     notes += _seed_notes(jobs, design)
     if recorded.torn:
-        notes.append(f"{recorded.torn}; the messages before it were used")
+        notes.append(torn_note(recorded.torn))
     found: list[Twin] = []
     for done, twins in enumerate(_done(jobs, settings, design, workers), start=1):
         found += twins

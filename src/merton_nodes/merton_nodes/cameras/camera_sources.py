@@ -15,6 +15,7 @@ from merton.perception.camera.folder import FolderCamera
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.pairing import LARGEST_GAP_NS
 from merton.perception.camera.realsense import CameraSettings, RealsenseCamera
+from merton.recording.reader import torn_note
 from merton.world.observation import CameraView
 from merton_nodes.ros.runtime import StageNode
 
@@ -87,7 +88,7 @@ class BagSource(Source):
                 self.say_what_is_left_out()
                 if (torn := self.bag.reader.torn) and self.node.details.get("recording") != torn:
                     self.node.details["recording"] = torn
-                    self.node.get_logger().warning(f"{torn}; the messages before it were used")
+                    self.node.get_logger().warning(torn_note(torn))
                 return
             camera, frame = self.next
             late_s = 0.0 if self.anchor is None else self.late_s(frame.stamp_ns)

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from merton.errors import MertonError
 from merton.experiment.scoring import Evidence, differences, score
-from merton.recording.messages import reading
-from merton.recording.reader import RecordingReader
+from merton.recording.messages import namespace_of, own_name, reading
+from merton.recording.reader import RecordingReader, torn_note
 from merton.results.records import TrialRecord
 from merton_nodes.ros import names, trial_messages
 
@@ -50,8 +50,9 @@ def rescored(path: Path) -> Rescored:
     reader = RecordingReader(path)
     results: dict[tuple[str, str], TrialRecord] = {}
     evidence: dict[tuple[str, str], Evidence] = {}
-    for entry in reader.entries():  # names may stand in a namespace: /lab1/trial_results
-        topic = entry.topic.rpartition("/")[2]
+    namespace = namespace_of(reader.topics(), path)
+    for entry in reader.entries():
+        topic = own_name(entry.topic, namespace)
         if topic not in (names.TRIAL_RESULTS, names.TRIAL_EVIDENCE):
             continue
         with reading(entry):
@@ -78,7 +79,7 @@ def rescored(path: Path) -> Rescored:
 def show(found: Rescored, console: Console) -> int:
     """Print the result; returns the exit code: 1 if a score differs, or none could be computed."""
     if found.torn:
-        console.print(f"{found.torn}; the messages before it were used", markup=False, soft_wrap=True)
+        console.print(torn_note(found.torn), markup=False, soft_wrap=True)
     if found.unchecked:
         console.print(
             f"not checked, since their evidence is not in the recording: {', '.join(found.unchecked)}",
