@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from merton_interfaces.msg import CellState, TrialEvidence
+from merton_interfaces.msg import ActionChunk, CellState, TrialEvidence, TrialResult
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CompressedImage, JointState
 from std_msgs.msg import String
@@ -228,8 +228,10 @@ def test_a_graph_in_a_namespace_is_read_and_two_graphs_are_refused(trials, recor
 
 def test_a_camera_info_that_does_not_fit_is_a_fault_of_the_recording(trials, tmp_path: Path) -> None:
     """Twice the size, as beside a resized stream; and a lens that no pinhole camera has."""
+    double = [424.0, 0, 423.5, 0, 424.0, 239.5, 0, 0, 1]
     for name, change, told in (
-        ("double", {"width": 848, "height": 480}, "its camera_info is for pictures of 848 x 480 px"),
+        ("double", {"width": 848, "height": 480, "k": double}, "its camera_info is for pictures of 848 x 480 px"),
+        ("matrix", {"k": double}, r"principal point lies at \(423.5, 239.5\) of 424 x 240 px: K seems to be that of"),
         ("fisheye", {"distortion_model": "equidistant", "d": [0.0] * 4}, r"lens \(equidistant\) moves pixels"),
         ("zeros", {"k": [0.0] * 9}, "is it calibrated"),
     ):
@@ -250,9 +252,22 @@ def test_a_type_of_another_form_is_one_sentence(trials, tmp_path: Path) -> None:
 
 def test_rescoring_a_type_of_another_form_is_one_sentence(tmp_path: Path) -> None:
     for topic in ("/trial_results", "/lab1/trial_evidence"):
-        path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", [(topic, String(data="x"))])
-        with pytest.raises(InputError, match=rf"the type std_msgs/msg/String of {topic} has no field 'experiment_id'"):
+        path = write(tmp_path / f"{topic.replace('/', '_')}.mcap", [(topic, ActionChunk())])
+        with pytest.raises(
+            InputError, match=f"merton_interfaces/msg/ActionChunk of {topic} has no field 'experiment_id'"
+        ):
             rescored(path)
+
+
+def test_rescoring_takes_the_topics_of_one_graph_alone(recording: Path, trials, tmp_path: Path) -> None:
+    """Another program may have a topic that ends alike, of a type of its own."""
+    alone = rescored(recording)
+    assert alone.checked
+    path = write(tmp_path / "plc.mcap", [("/plc/trial_results", String(data="x")), *messages(trials)])
+    assert rescored(path).checked == alone.checked
+    path = write(tmp_path / "two.mcap", [("/lab1/trial_results", TrialResult()), *messages(trials)])
+    with pytest.raises(InputError, match="the topics of 2 graphs, in /, /lab1"):
+        rescored(path)
 
 
 def test_a_torn_recording_is_called_by_its_own_name(recording: Path, tmp_path: Path, monkeypatch) -> None:
