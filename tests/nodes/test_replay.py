@@ -240,6 +240,14 @@ def test_a_camera_info_that_does_not_fit_is_a_fault_of_the_recording(trials, tmp
             replay(path, [FLAT])
 
 
+def test_a_camera_without_camera_info_is_said_to_count_as_a_d455(trials, tmp_path: Path) -> None:
+    content = [
+        (topic, message) for topic, message in messages(trials[:1]) if not topic.endswith("top/color/camera_info")
+    ]
+    told = "no camera_info of top is in the recording: the focal length and principal point of a D455 are taken"
+    assert told in replay(write(tmp_path / "bare.mcap", content), [FLAT]).notes
+
+
 def test_a_type_of_another_form_is_one_sentence(trials, tmp_path: Path) -> None:
     """A result without its experiment, an evidence without its chunks, joint states that are a text."""
     pictures = "/camera/top/color/image_raw/compressed"

@@ -16,7 +16,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import String
 
-from merton.errors import InfrastructureError
+from merton.errors import InfrastructureError, InputError
 from merton.experiment.ports import CellView
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
@@ -274,6 +274,26 @@ def test_a_view_has_the_cameras_that_were_asked_for(ros: Ros, probe: Probe, cell
         "side": False,
     }
     assert (view.joints_rad == cell.joints_rad).all(), "they come with the state"
+
+
+def test_a_view_is_of_one_frame_and_of_the_matrix_of_its_topic(ros: Ros, probe: Probe, cell: SimulatedCell) -> None:
+    """Depth of another frame is not aligned; a rectified image, by a remapped topic, is described by P."""
+    collector = Simulation(ros, probe).collector
+    collector.color = collector.depth = ("top",)
+    image = convert.color_message(np.full((HEIGHT, WIDTH, 3), 9, np.uint8), 1000, "top_color")
+    info = convert.camera_info_message(Intrinsics(WIDTH, HEIGHT, 50.0, 50.0, 31.5, 23.5), 1000, "top_color")
+    info.p[0] = 40.0
+    messages: dict[str, Any] = {"top color": image, "top distorted": image, "top camera_info": info}
+    deep = np.ones((HEIGHT, WIDTH), np.float32)
+    messages["top depth"] = convert.depth_message(deep, 1000, "top_depth")
+    with pytest.raises(InputError, match="depth is in the frame 'top_depth', colour in 'top_color'"):
+        collector._view_of(state_of(cell, 1000, at_rest=True), 1000, messages)
+    messages["top depth"] = convert.depth_message(deep, 1000, "top_color")
+    view = collector._view_of(state_of(cell, 1000, at_rest=True), 1000, messages)
+    assert (view.reference["top"].intrinsics.fx, collector.rectified) == (50.0, set())
+    collector.rectified = {"top"}
+    view = collector._view_of(state_of(cell, 1000, at_rest=True), 1000, messages)
+    assert (view.reference["top"].intrinsics.fx, view.reference["top"].intrinsics.fy) == (40.0, 50.0)
 
 
 def test_a_lost_request_is_repeated_with_the_state(ros: Ros, probe: Probe, cell: SimulatedCell) -> None:

@@ -260,6 +260,9 @@ def test_a_topic_of_another_name_is_given_to_a_camera(tmp_path: Path) -> None:
     assert (name, frame.intrinsics) == ("top", Intrinsics(WIDTH, HEIGHT, 38.5, 39.5, 24.25, 14.75))
     assert frame.distortion == ()
     assert np.array_equal(frame.depth_mm, depth(0))  # type: ignore[arg-type]
+    bare = write(tmp_path / "bare", messages[1:])
+    with pytest.raises(InputError, match="has no /zed/left/camera_info, which would describe the pictures of 'top' on"):
+        BagCamera(bare, None, named)
     for wrong in ("top", "top=", "top=/a, top=/b", "=x"):
         with pytest.raises(InputError, match="once for each camera"):
             topics_of(wrong)
@@ -267,6 +270,40 @@ def test_a_topic_of_another_name_is_given_to_a_camera(tmp_path: Path) -> None:
         BagCamera(bag, None, {"top": "/zed/left/camera_info"})
     with pytest.raises(InputError, match=r"top.depth names depth"):
         BagCamera(bag, None, {"top.depth": "/zed/depth/depth_registered"})
+
+
+def test_a_camera_that_is_named_and_found_is_one_camera(tmp_path: Path) -> None:
+    """Where a raw and a compressed image are recorded; depth and camera_info are those of the found camera."""
+    jpeg = compressed(cv2.imencode(".png", color(1, "top")[:, :, ::-1])[1].tobytes(), "rgb8; png compressed bgr8", 0)
+    jpeg.header = header(START_NS + PERIOD_NS)
+    bag = write(tmp_path / "bag", [*raw("top"), ("/camera/top/color/image_raw/compressed", jpeg)])
+    for topic in ("/camera/top/color/image_raw", "/camera/top/color/image_raw/compressed"):
+        camera = BagCamera(bag, None, {"mine": topic})
+        assert camera.cameras == ["mine"]
+        (_, frame), *_ = camera
+        assert np.array_equal(frame.color, color(1, "top"))
+        assert np.array_equal(frame.depth_mm, depth(1))  # type: ignore[arg-type]
+
+
+def test_depth_of_another_frame_is_not_taken_for_aligned(tmp_path: Path) -> None:
+    """As of a camera whose depth has the size of its colour; a frame that is not told is taken for the right one."""
+    for frame, is_refused in (("camera_depth_optical_frame", True), ("frame", False), ("", False)):
+        messages = with_depth(DEPTH_TOPIC, image(depth(0), "16UC1", 0))
+        messages[1][1].header.frame_id = frame
+        camera = BagCamera(write(tmp_path / f"bag_{frame}", messages))
+        if is_refused:
+            with pytest.raises(
+                InputError, match="depth is in the frame 'camera_depth_optical_frame', colour in 'frame'"
+            ):
+                list(camera)
+        else:
+            assert len(list(camera)) == 1
+
+
+def test_cameras_without_camera_info_are_named(tmp_path: Path) -> None:
+    bag = write(tmp_path / "bag", [*raw("top"), *(each for each in raw("side") if "camera_info" not in each[0])])
+    assert BagCamera(bag).without_info == ["side"]
+    assert BagCamera(bag, ["top"]).without_info == []
 
 
 def test_the_command_that_plays_names_the_image_topics(tmp_path: Path) -> None:

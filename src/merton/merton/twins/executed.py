@@ -28,9 +28,9 @@ def as_recorded(view: CameraView, color_format: str) -> Picture:
     depth = None
     if view.depth_m is not None:
         millimetres = np.rint(view.depth_m * 1000.0).astype(np.uint16)
-        depth = SimpleNamespace(format="16UC1; png compressed", data=bytes(png16(millimetres)))
+        depth = SimpleNamespace(frame_id="", format="16UC1; png compressed", data=bytes(png16(millimetres)))
     content = bytes(COLOR_FORMATS[color_format](view.color))
-    color = SimpleNamespace(format=f"rgb8; {color_format} compressed bgr8", data=content)
+    color = SimpleNamespace(frame_id="", format=f"rgb8; {color_format} compressed bgr8", data=content)
     return Picture(color, depth, view.intrinsics, view.stamp_ns)
 
 

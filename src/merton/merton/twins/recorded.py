@@ -42,7 +42,8 @@ class Picture:
     """A camera's undistorted picture, as it was recorded.
 
     Attributes:
-        color: the fields of the message of the colour image, sensor_msgs Image or CompressedImage, without its header.
+        color: the fields of the message of the colour image, sensor_msgs Image or CompressedImage, and of its header
+            the frame_id.
         depth: those of the depth image; None if the recording has none of this instant.
         intrinsics: of the nearest camera_info; None if there was none.
         stamp_ns: on the cell's clock [ns].
@@ -245,7 +246,8 @@ class _Reading:
         part = "color" if kind.startswith("color") else "depth"
         fields = [name for name in _IMAGE_FIELDS if hasattr(message, name)]
         if not hasattr(kept.get(part), "encoding"):  # a raw image has lost nothing
-            kept[part] = SimpleNamespace(**{name: getattr(message, name) for name in fields})
+            values = {name: getattr(message, name) for name in fields}
+            kept[part] = SimpleNamespace(frame_id=message.header.frame_id, **values)
 
     def _forget(self, before_ns: int) -> None:
         self.chunks = [item for item in self.chunks if item[0] >= before_ns]

@@ -18,7 +18,16 @@ from merton.recording.reader import recording_sha256, torn_note
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
 from merton.twins.recorded import Recorded, RecordedTrial, read_recording
-from merton.twins.twin import UNDISTORTED, Design, Setting, Twin, decisions_of, missing_picture, twins_of
+from merton.twins.twin import (
+    UNDISTORTED,
+    Design,
+    Setting,
+    Twin,
+    decisions_of,
+    missing_picture,
+    twins_of,
+    without_geometry,
+)
 
 LEAST_FOR_WORKERS = 400
 """Fewer decisions than this are done sooner in this process than new ones start."""
@@ -79,6 +88,11 @@ def replay(
         raise InputError(f"{path} has no undistorted trial whose policy decides by pictures: {'; '.join(notes)}")
     _check_faults_of_time(jobs, settings, policy)
     notes += _seed_notes(jobs, design)
+    if bare := sorted(set().union(*(without_geometry(trial, name) for trial, name in jobs))):
+        notes.append(
+            f"no camera_info of {', '.join(bare)} is in the recording: the focal length and principal point of a D455 "
+            "are taken"
+        )
     if recorded.torn:
         notes.append(torn_note(recorded.torn))
     found: list[Twin] = []

@@ -23,6 +23,7 @@ from merton.execution.kinematics import UR5, base_from_tcp
 from merton.experiment.plan import distortion_seed, policy_seed
 from merton.perception.camera.decoding import color_of, depth_m_of
 from merton.perception.camera.folder import d455_intrinsics
+from merton.perception.camera.pairing import check_aligned
 from merton.perception.distortion import LEVELS, TEMPORAL_FAULTS, all_distortions, find_distortion
 from merton.perception.distortion.stream import REFERENCE, DistortionSetting
 from merton.perception.distortion.temporal import FaultyStream
@@ -169,6 +170,17 @@ def true_views(trial: RecordedTrial, decision: Decision, policy: str, cell: Cell
     }
 
 
+def without_geometry(trial: RecordedTrial, policy: str) -> set[str]:
+    """The cameras that a policy looks at and whose camera_info the recording lacks: those of a D455 are taken."""
+    shown = [decision.pictures for decision in decisions_of(trial, policy)]
+    return {
+        camera
+        for camera in POLICIES[policy].cameras
+        for pictures in shown
+        if camera in pictures and pictures[camera].intrinsics is None and not pictures[camera].fault
+    }
+
+
 def missing_picture(trial: RecordedTrial, decision: Decision, policy: str) -> str:
     """The first picture that a policy looks at and the recording lacks, in a sentence; empty if it has them all."""
     entry = POLICIES[policy]
@@ -187,6 +199,8 @@ def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, d
         raise InputError(f"the camera_info of the camera {camera!r} cannot be used: {picture.fault}")
     with reading_fields(f"the picture of the camera {camera!r}"):
         color = color_of(picture.color)
+        if deep:
+            check_aligned(picture.color.frame_id, picture.depth.frame_id)
         depth_m = depth_m_of(picture.depth) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])
     pose = cell.base_from_camera(camera, UR5.forward(decision.joints_rad))

@@ -69,6 +69,11 @@ class BagSource(Source):
     def __init__(self, node: StageNode, publish: PublishFrame, bag: BagCamera) -> None:
         self.node, self.publish, self.bag = node, publish, bag
         self.bag.check()
+        for camera in bag.without_info:
+            node.get_logger().warning(
+                f"the recording has no camera_info of {camera}: the focal length and principal point of a D455 are "
+                f"taken"
+            )
         self.frames = iter(self.bag)
         self.next: tuple[str, CameraFrame] | None = None
         self.anchor: tuple[int, float, int] | None = None

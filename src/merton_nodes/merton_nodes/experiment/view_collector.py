@@ -15,6 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView
+from merton.perception.camera.pairing import check_aligned
 from merton.perception.distortion import DEPTH_FAULTS
 from merton.world.camera_info import is_rectified
 from merton.world.cell import CellConfig
@@ -168,6 +169,8 @@ class ViewCollector:
         base_from_tool0 = UR5.forward(joints)
         reference, distorted = {}, {}
         for camera in self.color:
+            if camera in self.depth:
+                check_aligned(*(messages[f"{camera} {part}"].header.frame_id for part in ("color", "depth")))
             reference[camera] = CameraView(
                 camera,
                 convert.color_array(messages[f"{camera} color"]),

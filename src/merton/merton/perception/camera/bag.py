@@ -13,7 +13,7 @@ from merton.perception.camera.bag_topics import COLOR, DEPTH, INFO, CameraTopics
 from merton.perception.camera.decoding import color_of, depth_mm_of
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.camera.pairing import LARGEST_GAP_NS, nearest
+from merton.perception.camera.pairing import LARGEST_GAP_NS, check_aligned, nearest
 from merton.recording.entry import Entry
 from merton.recording.messages import header_ns, reading
 from merton.recording.reader import RecordingReader
@@ -43,6 +43,7 @@ class BagCamera:
 
     Attributes:
         cameras: names of the cameras that are played.
+        without_info: those of them whose camera_info the recording lacks.
         without_depth: colour images of each camera that the last pass left out, because no depth is near them.
 
     Raises:
@@ -68,6 +69,7 @@ class BagCamera:
                 f"another topic is named as in top=/my/camera/image_raw"
             )
         self._topics = {camera: there[camera] for camera in self.cameras}
+        self.without_info = [camera for camera, topics in self._topics.items() if INFO not in topics.names]
         self.without_depth = dict.fromkeys(self.cameras, 0)
 
     def __iter__(self) -> Iterator[tuple[str, CameraFrame]]:
@@ -102,8 +104,11 @@ class BagCamera:
                 return
 
     def _frame(self, parts: dict[str, _Part], rectified: bool) -> CameraFrame:
-        color = self._read(parts[COLOR], color_of)
-        depth_mm = self._read(parts[DEPTH], depth_mm_of) if DEPTH in parts else None
+        color, depth_mm = self._read(parts[COLOR], color_of), None
+        if DEPTH in parts:
+            color_frame = parts[COLOR].message.header.frame_id
+            self._read(parts[DEPTH], lambda message: check_aligned(color_frame, message.header.frame_id))
+            depth_mm = self._read(parts[DEPTH], depth_mm_of)
         intrinsics, model, distortion = d455_intrinsics(color.shape[1], color.shape[0]), "plumb_bob", ()
         if INFO in parts:
             intrinsics = self._read(parts[INFO], partial(intrinsics_of, rectified=rectified))

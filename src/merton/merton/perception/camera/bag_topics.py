@@ -20,7 +20,7 @@ _MOST_LISTED = 20
 
 @dataclass(frozen=True)
 class CameraTopics:
-    """The topics of one camera.
+    """The topics of one camera; those of a camera that was found may lack `INFO`.
 
     Attributes:
         names: the topic of each part that is there, by `COLOR`, `DEPTH` and `INFO`.
@@ -53,16 +53,21 @@ def cameras_of(seen: Mapping[str, str], named: Mapping[str, str]) -> dict[str, C
             camera_info is the topic of that name beside the colour image, as in image_transport.
 
     Raises:
-        InputError: a topic in `named` is no image of the recording.
+        InputError: a topic in `named` is no image of the recording, or has no camera_info beside it.
     """
     found = _found(seen)
     given = {name: topic for name, topic in named.items() if not name.endswith(f".{DEPTH}")}
     for name, topic in given.items():
         color = _image(seen, topic)
-        same = next((one for one in found.values() if one.names[COLOR] == color), None)
-        names = {COLOR: color, **({} if same is None else same.names)}
+        same = next((one for one in found.values() if _plain(one.names[COLOR]) == _plain(color)), None)
+        names = {**({} if same is None else same.names), COLOR: color}
         if (info := f"{_plain(color).rpartition('/')[0]}/camera_info") in seen:
             names[INFO] = info
+        if INFO not in names:
+            raise InputError(
+                f"the recording has no {info}, which would describe the pictures of {name!r} on {color}: record it "
+                f"beside them"
+            )
         if (depth := named.get(f"{name}.{DEPTH}")) is not None:
             names[DEPTH] = _image(seen, depth)
         found = {one: topics for one, topics in found.items() if topics is not same}
