@@ -124,6 +124,22 @@ def test_a_frame_that_is_turned_and_a_tool_that_is_longer_show_in_the_place_alon
             assert gap(moved.parent_from_camera, taken.parent_from_camera) < (ACCURACY_M, ACCURACY_DEG)
 
 
+@pytest.mark.parametrize(("length_m", "is_warned"), [(0.02, False), (0.05, True), (0.149, True), (0.4, True)])
+def test_poses_of_a_short_tool_are_warned_of(length_m: float, is_warned: bool) -> None:
+    """They are T tool0_from_tcp, so that the camera comes out that much before its place along z of tool0."""
+    cell = load_cell()
+    right = cell.camera("wrist").parent_from_camera
+    told = check_place(transform((0.0, 0.0, -length_m)) @ right, "wrist", cell)
+    along = f"wrist stands {-1000 * length_m:.0f} mm along z of tool0 from where config/cell.yaml has it"
+    assert told.startswith(along) == is_warned
+    assert ("poses of the TCP in place of the flange" in told) == is_warned
+    aside = transform((0.03, 0.0, -0.05)) @ right
+    turned = transform((0.0, 0.0, -0.05), Rotation.from_rotvec((0.1, 0.0, 0.0))) @ right
+    assert [check_place(other, "wrist", cell) for other in (aside, turned)] == ["", ""]
+    top = transform((0.0, 0.0, 0.05)) @ cell.camera("top").parent_from_camera
+    assert check_place(top, "top", cell) == "", "no tool moves a camera beside the arm"
+
+
 def test_a_camera_that_stands_where_another_should_is_named() -> None:
     cell = load_cell()
     with pytest.raises(InputError, match=r"top would stand where config/cell\.yaml has side: are the pictures of side"):

@@ -71,7 +71,8 @@ def test_files_of_a_spreadsheet_are_read(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         (f"{JOINTS}\na.png,0,-90,90,-90,-90,0", "line 2: shoulder_lift_joint is 90 rad, .* are these degrees"),
-        (f"{VECTOR}\na.png,0.1,0.2,0.3,0,180,0", "line 2: ry is 180 rad, .* are these degrees"),
+        (f"{VECTOR}\na.png,0.1,0.2,0.3,0,180,0", "line 2: rx, ry, rz have length 180 rad, .* are these degrees"),
+        (f"{VECTOR}\na.png,0.1,0.2,0.3,5,5,5", "line 2: rx, ry, rz have length 8.66025 rad"),
         (f"{VECTOR}\na.png,100,200,300,0,1,0", "line 2: x_m, y_m, z_m are 374.166 m .* name the columns x_mm"),
         (f"{VECTOR}\na.png,1.2,1.2,0.3,0,1,0", "line 2: x_m, y_m, z_m are 1.72337 m from the arm's origin"),
         (

@@ -26,6 +26,9 @@ SCALES = (0.05, 20.0)
 SAME_PLACE = (0.1, float(np.radians(20.0)))
 """A camera this near to a place stands there. Ours: a tripod that was moved a little; cameras of a cell are farther
 apart."""
+ALONG_TOOL = (0.02, 0.03, float(np.radians(5.0)))
+"""Beside the axis of the tool at most, along it at least [m], and turned by at most: then the length of a tool explains
+a place. Ours: tools begin at 30 mm, and a place that was measured with a ruler is not off along one axis alone."""
 OTHER_PLACE = (0.15, float(np.radians(45.0)))
 """A camera this far from its place in the cell does not stand there any more."""
 
@@ -127,16 +130,17 @@ def check_place(parent_from_camera: Matrix, camera: str, cell: CellConfig) -> st
     A frame that is turned, and a tool that ends elsewhere, are taken up by the place of the camera or of the board.
 
     Returns:
-        A warning if the place is far from that in the cell, else "".
+        A warning if the place is far from that in the cell, or on the tool moved along its axis alone, else "".
 
     Raises:
         InputError: the place is another one because of a mistake that explains it; the text names it.
     """
     present = cell.camera(camera)
     off = _gap(present.parent_from_camera, parent_from_camera)
-    if _within(off, OTHER_PLACE):
-        return ""
     fixed = present.parent
+    along = _along_tool(present.parent_from_camera, parent_from_camera, camera) if fixed == "tool0" else ""
+    if _within(off, OTHER_PLACE):
+        return along
     turned = _gap(present.parent_from_camera, BASE_LINK_FROM_BASE @ parent_from_camera)
     if fixed == "base_link" and turned[0] < off[0] and turned[1] <= OTHER_PLACE[1]:
         raise InputError(
@@ -156,9 +160,20 @@ def check_place(parent_from_camera: Matrix, camera: str, cell: CellConfig) -> st
             raise InputError(
                 f"{camera} would stand where config/cell.yaml has {other}: are the pictures of {other}?" + _REMEDY
             )
-    return (
+    return along or (
         f"{camera} stands {1000 * off[0]:.0f} mm and {np.degrees(off[1]):.0f} deg from where config/cell.yaml has it: "
         "is it this camera, and are the poses those of tool0 in base_link?"
+    )
+
+
+def _along_tool(present: Matrix, found: Matrix, camera: str) -> str:
+    """A warning if a camera on the tool is moved along z of tool0 alone, as by poses of the TCP; else ""."""
+    x, y, z = found[:3, 3] - present[:3, 3]
+    if np.hypot(x, y) > ALONG_TOOL[0] or abs(z) < ALONG_TOOL[1] or _gap(present, found)[1] > ALONG_TOOL[2]:
+        return ""
+    return (
+        f"{camera} stands {1000 * z:+.0f} mm along z of tool0 from where config/cell.yaml has it, and as there "
+        "otherwise: are these poses of the TCP in place of the flange, tool0? Then set the controller's TCP to zero"
     )
 
 

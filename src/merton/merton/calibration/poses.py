@@ -80,7 +80,7 @@ def _reader(file: str, header: Sequence[str], forward: Callable[[Array], Matrix]
     position = next((columns for columns in POSITIONS if set(columns) <= set(header)), None)
     rotation = next((columns for columns in (QUATERNION, ROTATION_VECTOR) if set(columns) <= set(header)), None)
     if "image" in header and set(ARM_JOINTS) <= set(header):
-        return lambda where, row: forward(_angles(where, row, ARM_JOINTS, "a joint of a UR5"))
+        return lambda where, row: forward(_joints(where, row))
     if "image" not in header or position is None or rotation is None:
         names = ", ".join((*METRES, *QUATERNION))
         seen = one_line(", ".join(header), 120)
@@ -95,7 +95,7 @@ def _reader(file: str, header: Sequence[str], forward: Callable[[Array], Matrix]
             found, frame = from_quaternion(place, _quaternion(where, row)), "base_link"
         else:
             found, frame = np.eye(4), "base"
-            found[:3, :3] = rotation_of_vector(_angles(where, row, ROTATION_VECTOR, "a rotation vector"))
+            found[:3, :3] = rotation_of_vector(_rotation_vector(where, row))
             found[:3, 3] = place
         frame = str(row.get(FRAME) or frame).strip()
         if frame not in FRAMES:
@@ -127,14 +127,24 @@ def _numbers(where: str, row: Row, columns: Sequence[str]) -> Array:
     return np.array(values, np.float64)
 
 
-def _angles(where: str, row: Row, columns: Sequence[str], thing: str) -> Array:
-    angles = _numbers(where, row, columns)
+def _joints(where: str, row: Row) -> Array:
+    angles = _numbers(where, row, ARM_JOINTS)
     if (largest := np.abs(angles).max()) > LARGEST_ANGLE_RAD:
-        column = columns[int(np.abs(angles).argmax())]
+        joint = ARM_JOINTS[int(np.abs(angles).argmax())]
         raise InputError(
-            f"{where}: {column} is {largest:.6g} rad, and {thing} turns by 2 pi at most: are these degrees?"
+            f"{where}: {joint} is {largest:.6g} rad, and a joint of a UR5 turns by 2 pi at most: are these degrees?"
         )
     return angles
+
+
+def _rotation_vector(where: str, row: Row) -> Array:
+    vector = _numbers(where, row, ROTATION_VECTOR)
+    if (length := math.hypot(*vector)) > LARGEST_ANGLE_RAD:
+        raise InputError(
+            f"{where}: {', '.join(ROTATION_VECTOR)} have length {length:.6g} rad, and a rotation vector turns by 2 pi "
+            f"at most: are these degrees?"
+        )
+    return vector
 
 
 def _place(where: str, row: Row, columns: tuple[str, ...]) -> Array:
