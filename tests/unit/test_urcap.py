@@ -115,6 +115,31 @@ def test_it_is_reset_before_it_is_activated(served: Served, exchange_s: float, r
     link.close()
 
 
+@pytest.mark.parametrize(
+    ("fault", "is_reset"), [(8, False), (9, False), (10, True), (12, True), (14, True), (15, True)]
+)
+def test_a_latched_fault_of_an_active_gripper_is_reset(served: Served, fault: int, is_reset: bool) -> None:
+    """Robotiq, instruction manual, FAULT STATUS: from 0x0A on a reset is required, a rising edge of rACT."""
+    served.gripper.registers |= {"ACT": 1, "STA": 3, "FLT": fault, "GTO": 1}
+    link = UrcapSocket(HOST, port=served.port)
+    until(lambda: link.get("FLT") == fault)
+    link.activate(stretched(10.0))
+    assert (link.get("STA"), link.get("FLT"), link.get("GTO")) == ((3, 0, 0) if is_reset else (3, fault, 1))
+    link.close()
+
+
+def test_the_stand_in_keeps_a_fault_until_act_falls() -> None:
+    server = UrcapServer()
+    server.registers |= {"ACT": 1, "STA": 3, "FLT": 14}
+    for line in ("SET ACT 1", "SET POS 255 GTO 1 SPE 255"):
+        server.answer(line)
+        server.advance(0.5)
+        assert (server.registers["FLT"], server.position) == (14, server.gripper.register_open)
+    server.answer("SET ACT 0")
+    server.advance(0.5)
+    assert server.registers["FLT"] == 0
+
+
 def test_an_activation_that_fails_says_what_was_seen(served: Served) -> None:
     served.gripper.exchange_s = served.gripper._next_exchange_s = 1000.0  # nothing reaches it
     link = UrcapSocket(HOST, port=served.port)

@@ -41,6 +41,8 @@ FAULTS = {
     15: "opened by itself (automatic release)",
 }
 """Values of FLT (Robotiq, 2F-85 and 2F-140 instruction manual, register FAULT STATUS); 0 is none."""
+LATCHED_FAULT = 10
+"""This fault and those after it stay until the gripper is activated anew, by ACT that rises (the same manual)."""
 PASSING_FAULT = 5
 """Ends by itself, with the activation."""
 POLL_S = 0.05
@@ -89,7 +91,7 @@ class UrcapSocket:
         self._ask("SET " + " ".join(f"{name} {value}" for name, value in registers.items()), r"ack\s*")
 
     def activate(self, limit_s: float = 10.0) -> None:
-        """Activate the gripper unless it is active; a real one opens and closes once.
+        """Activate the gripper unless it is active without a latched fault; a real one opens and closes once.
 
         It becomes active when ACT rises while ATR is 0. So both are cleared until the gripper itself reports that it is
         reset, as the reset of Robotiq's own script functions does; then ACT is set. GTO is cleared too, so that the
@@ -98,7 +100,7 @@ class UrcapSocket:
         Raises:
             InfrastructureError: not active within `limit_s`; the text has the registers that were seen.
         """
-        if self.get("STA") == ACTIVE:
+        if self.get("STA") == ACTIVE and self.get("FLT") < LATCHED_FAULT:
             return
         end_s, pause = time.monotonic() + limit_s, threading.Event()
         while True:
