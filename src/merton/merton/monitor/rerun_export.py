@@ -18,6 +18,7 @@ from merton.execution.kinematics import base_from_tcp
 from merton.monitor.motion import tool_speed_m_s
 from merton.monitor.scene import SceneView
 from merton.perception.camera.decoding import file_of
+from merton.recording.images import PNG
 from merton.recording.messages import namespace_of, own_name, picture_topics, reading, time_ns
 from merton.recording.reader import RecordingReader
 from merton.world.cell import ARM_JOINTS, load_cell
@@ -128,7 +129,7 @@ class _Exporter:
     def _picture(self, path: str) -> Callable[[Any], None]:
         def log(message: Any) -> None:
             content = file_of(message)
-            form = "png" if content[:4] == b"\x89PNG" else "jpeg"
+            form = "png" if content.startswith(PNG) else "jpeg"
             self._log(path, self._rr.EncodedImage(contents=content, media_type=f"image/{form}"))
 
         return log

@@ -43,7 +43,9 @@ class PolledCallbackGroup(CallbackGroup):
 
 
 def compress(data: bytes, color: str) -> bytes:
-    """A serialized Image as a serialized CompressedImage; depth as PNG of 16 bits: whole millimetres, without loss.
+    """A serialized Image as a serialized CompressedImage.
+
+    Depth becomes a PNG of 16 bits in whole millimetres: 16UC1 without loss, 32FC1 rounded and up to 65 m.
 
     Args:
         color: form of a colour image, of `COLOR_FORMATS`.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.images import decode_image, decode_plane
-from merton.recording.images import png
+from merton.recording.images import PNG, png
 from merton.world.observation import Image, millimetres
 
 COLOR_CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
@@ -23,7 +23,6 @@ _ENCODINGS = "16UC1 or mono16 (mm) or 32FC1 (m)"
 MOST_PX = 8192
 """Pixels of a side at most."""
 
-_PNG = b"\x89PNG"
 _TRANSPORT_HEADER = struct.Struct("<iff")
 """What compressed_depth_image_transport puts before the file (codec.cpp): its format, and the parameters A and B of
 inverse depth, by which a value v of a 32FC1 image stands for A / (v - B) metres."""
@@ -119,7 +118,7 @@ def _compressed_depth(message: Any) -> NDArray[Any]:
     shown = form[:60].strip()
     if "rvl" in codec.lower().split():
         raise InputError(f"depth of format {shown!r} is not supported: record it as compressedDepth png, or raw")
-    start = 0 if data[:4] == _PNG else _TRANSPORT_HEADER.size if "compresseddepth" in codec.lower() else 0
+    start = 0 if data.startswith(PNG) else _TRANSPORT_HEADER.size if "compresseddepth" in codec.lower() else 0
     encoding = named if codec or named in DEPTH_BYTES else "16UC1"
     if encoding not in DEPTH_BYTES:
         raise InputError(f"depth of format {shown!r} is not supported; use {_ENCODINGS}")
