@@ -192,6 +192,21 @@ def test_a_bag_of_one_camera_of_another_name_is_played_with_its_lens(ros: Any, p
         node.closing.close()
 
 
+def test_a_player_says_what_the_recording_lacks(ros: Any, probe: Probe, capfd: Any, tmp_path: Path) -> None:
+    """A colour image without depth is left out, and without camera_info the geometry is that of a D455."""
+    depth = convert.millimetre_message(np.ones((48, 64), np.uint16), 0, "")
+    images = [(names.color("top"), picture(stamp_ns)) for stamp_ns in (0, 33_000_000, 66_000_000)]
+    node = up(
+        ros, CameraNode, source="bag", bag=str(written(tmp_path / "a.mcap", *images, (names.depth("top"), depth)))
+    )
+    ros.until(lambda: node.counters["times played"] > 1)
+    assert node.counters["frames left out top"] == 2
+    told = capfd.readouterr().err
+    assert told.count("2 colour images of top are left out: no depth is within 17 ms") == 1
+    assert "the recording has no camera_info of top: the focal length and principal point of a D455 are taken" in told
+    node.closing.close()
+
+
 def test_a_recorded_run_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:
     """One source for the other: a RealSense is recorded, and its recording is played on the same topics."""
     recorder = pytest.importorskip("merton_nodes.recording.recorder_node")
