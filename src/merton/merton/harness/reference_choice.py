@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from merton.harness.reference_negation import is_compared, is_denied, is_negated, is_rejected
 from merton.harness.reference_text import behind_cue, form, is_word, tokens
 
 _AFTER_A = ("is", "was", "because", "since", "as", "and", "or", "but")
-_NEGATIONS = ("not", "nor", "neither", "than", "except", "over", "instead of")
 _CONCLUSIONS = ("so", "therefore", "thus", "hence", "choose", "pick", "select", "go with")
 _CHARACTER_CONCLUSIONS = ("所以", "因此")
 
 
 def named(choices: Sequence[str], prediction: str) -> str | None:
     """The choice named, or None: alone, behind a cue or in the first or last line; by a letter; by a mention."""
-    text = form(prediction)
+    text = _apart(form(prediction))
     rest, says = behind_cue(text)
     lines = [line for line in rest.splitlines() if line.strip()]
     for parts in ([text], [rest], [*lines[:1], *lines[-1:]]):
@@ -28,15 +28,83 @@ def named(choices: Sequence[str], prediction: str) -> str | None:
                 return choices[ord(letter) - ord("A")]
     by_text = _by_text(choices)
     for part in (rest, text):
-        said = tokens(part)
-        there = [name for name in by_text if _contains(said, name.split())]
+        there = _mentioned(part, by_text)
         if there:
             longest = max(there, key=len)
             return by_text[longest] if all(_contains(longest.split(), name.split()) for name in there) else None
     starts_with_a = [character for character in rest if is_word(character)][:1] == ["A"]
     lone = [place for place in range(len(rest)) if _is_lone(rest, place)]
     first_is_lone = starts_with_a and _no_word_or_quote(rest[rest.index("A") + 1 :][:1])
-    return choices[0] if rest != text and first_is_lone and len(lone) < 2 else None
+    if rest == text or not first_is_lone or len(lone) > 1 or is_rejected("", rest[rest.index("A") + 1 :]):
+        return None
+    return choices[0]
+
+
+def _apart(text: str) -> str:
+    """With a space between a lone capital and a Korean particle."""
+    found = ""
+    for place, character in enumerate(text):
+        found += character
+        is_free = not place or not text[place - 1].isalnum()
+        if "A" <= character <= "Z" and is_free and "가" <= text[place + 1 : place + 2] <= "힣":
+            found += " "
+    return found
+
+
+def _mentioned(part: str, by_text: Mapping[str, str]) -> list[str]:
+    """The texts of choices that a part mentions and does not reject; the longer one where one is in another."""
+    row: list[str] = []
+    clause = ""
+    for place, character in enumerate(part):
+        is_mark = character in "。、\n" or (character in ",.;:!?" and not is_word(part[place + 1 : place + 2]))
+        if is_mark:
+            row += [*tokens(clause), ";" if character == "\n" else character]
+            clause = ""
+        else:
+            clause += character
+    row += tokens(clause)
+    letters = {name: f"\0{count}" for count, name in enumerate(by_text)}
+    for name in sorted(by_text, key=len, reverse=True):
+        row = _replaced(row, name.split(), letters[name])
+    there = []
+    for name, letter in letters.items():
+        for place, word in enumerate(row):
+            if word == letter and not is_rejected(_line(row[:place]), _line(row[place + 1 :])):
+                there.append(name)
+                break
+    return there
+
+
+def _replaced(row: Sequence[str], words: Sequence[str], letter: str) -> list[str]:
+    """A row in which a letter stands for each run of words, with marks between them or not."""
+    found: list[str] = []
+    place = 0
+    while place < len(row):
+        end = place
+        for count, word in enumerate(words):
+            while count and end < len(row) and row[end] in tuple(",.;:!?。、"):
+                end += 1
+            if row[end : end + 1] != [word]:
+                found.append(row[place])
+                place += 1
+                break
+            end += 1
+        else:
+            found.append(letter)
+            place = end
+    return found
+
+
+def _line(row: Sequence[str]) -> str:
+    """The row as a text, in which a choice is a capital letter and "isn t" has its apostrophe."""
+    found: list[str] = []
+    for word in row:
+        is_contracted = word == "t" and found and found[-1].endswith("n") and len(found[-1]) > 1
+        if is_contracted:
+            found[-1] += "'t"
+        else:
+            found.append("Z" if word.startswith("\0") else word)
+    return " ".join(found)
 
 
 def _by_text(choices: Sequence[str]) -> dict[str, str]:
@@ -82,12 +150,14 @@ def _no_word_or_quote(character: str) -> bool:
 
 
 def _conclusion(part: str) -> str:
-    """The part behind the last "so" or the like."""
+    """The part behind the last "so" or the like that is not negated."""
     best, place = 0, 0
     small = part.lower()
     while place < len(part):
         end = _end_of_conclusion(small, place)
-        best, place = (end, end) if end else (best, place + 1)
+        if end and not is_negated(part[:place]):
+            best = end
+        place = end or place + 1
     return part[best:]
 
 
@@ -142,44 +212,8 @@ def _is_other(part: str, place: int) -> bool:
             word += character
         if part[place] == "I" or (part[place] == "A" and word not in _AFTER_A):
             return True
-    return _is_negated(part[:place].lower()) or _is_denied(after)
-
-
-def _is_negated(before: str) -> bool:
-    for tail in (before, before[:-1] if before and not is_word(before[-1]) else before):
-        bare = tail.rstrip()
-        if bare != tail:
-            stems = [bare]
-            for word in ("option", "choice", "answer"):
-                stem = bare.removesuffix(word)
-                if stem != bare and stem != stem.rstrip():
-                    stems.append(stem.rstrip())
-            for stem in stems:
-                if stem.endswith("n't") or any(
-                    stem.endswith(word) and not is_word(stem[: -len(word)][-1:]) for word in _NEGATIONS
-                ):
-                    return True
-        if bare.endswith("不") or (bare[-1:] in ("是", "选", "選") and bare[:-1].rstrip().endswith("不")):
-            return True
-    return False
-
-
-def _is_denied(after: str) -> bool:
-    for skipped in range(3):
-        if any(map(is_word, after[:skipped])):
-            return False
-        bare = after[skipped:].lstrip()
-        for verb in ("is", "are", "was"):
-            if not bare.startswith(verb):
-                continue
-            rest = bare[len(verb) :]
-            if rest.startswith("n't") and not is_word(rest[3:4]):
-                return True
-            for word in ("not", "wrong", "incorrect", "false"):
-                said = rest.lstrip()
-                if said != rest and said.startswith(word) and not is_word(said[len(word) : len(word) + 1]):
-                    return True
-    return False
+    before = part[:place]
+    return is_compared(before) or is_denied(after) or is_rejected(before, after)
 
 
 def _leads(part: str, places: Sequence[int]) -> bool:

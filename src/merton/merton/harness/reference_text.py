@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
-_CUES = ("answer", "option", "choice", "respuesta", "réponse", "antwort", "risposta", "resposta", "ответ", "정답")
+from merton.harness.reference_negation import is_negated, words_and_marks
+
+_CUES = ("answer", "option", "choice", "respuesta", "réponse", "antwort", "risposta", "resposta", "ответ", "정답", "답")
 """Words behind which an answer is looked for."""
 _CHARACTER_CUES = (
     "正解",
@@ -37,8 +39,8 @@ _UNSPACED = (
     (0x3038, 0x303B), (0x3041, 0x30FF), (0x3105, 0x312F), (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF),
 )  # fmt: skip
-_TRUE = ("yes", "yeah", "yep", "true")
-_FALSE = ("no", "nope", "false")
+_TRUE = ("yes", "yeah", "yep", "true", "네", "예")
+_FALSE = ("no", "nope", "false", "아니요", "아니오")
 
 
 def is_word(character: str) -> bool:
@@ -172,8 +174,9 @@ def behind_cue(text: str) -> tuple[str, bool]:
         if not end:
             place += 1
             continue
+        start = place
         place, says = _end_of_saying(text, end)
-        if any(map(is_word, text[place:])):
+        if not is_negated(text[:start]) and any(map(is_word, text[place:])):
             said, open_cues = (text[place:], open_cues) if says else (said, text[place:])
     if said is not None:
         return said, True
@@ -187,7 +190,7 @@ def _end_of_cue(text: str, place: int) -> int:
         end = place + len(cue)
         if is_word(before) or text[place:end].lower() != cue:
             continue
-        for ending in ("은", "는", "") if cue == "정답" else ("",):
+        for ending in ("은", "는", "") if cue in ("정답", "답") else ("",):
             stop = end + len(ending)
             if text.startswith(ending, end) and not is_word(text[stop : stop + 1]):
                 return stop
@@ -237,22 +240,40 @@ def paragraph(text: str) -> str:
 
 def truth(text: str) -> str:
     """ "yes", "no" or "" for neither: the first word decides, or the only one of the two that is there."""
-    said: list[str] = []
-    for word in tokens(behind_cue(form(text))[0]):
-        turned = said[-1:] == ["not"] or said[-2:] == ["isn", "t"]
-        if word in ("true", "false") and turned:
-            said[-1 if said[-1] == "not" else -2 :] = ["false" if word == "true" else "true"]
+    words = words_and_marks(behind_cue(form(text))[0].casefold())
+    kept: list[str] = []
+    for word in words:
+        before = kept[-1] if kept else ""
+        verdict = _verdict(word)
+        if verdict and (count := _cannot_say(kept)):
+            kept[-count:] = ["yes", "no"]
+        elif verdict and (before == "not" or (before.endswith("n't") and len(before) > 3)):
+            kept[-1] = "no" if verdict == "yes" else "yes"
         else:
-            said.append(word)
+            kept.append(word)
+    said = tokens(" ".join(kept))
     joined = "".join(said)
     if joined.startswith(("是", "对", "對", "はい")):
         return "yes"
     if joined.startswith(("不", "否", "没", "沒", "いいえ")):
         return "no"
-    verdicts = ["yes" if word in _TRUE else "no" for word in said if word in (*_TRUE, *_FALSE)]
+    verdicts = [verdict for word in said if (verdict := _verdict(word))]
     if not verdicts or (said[0] not in (*_TRUE, *_FALSE) and len(set(verdicts)) == 2):
         return ""
     return verdicts[0]
+
+
+def _verdict(word: str) -> str:
+    return "yes" if word in _TRUE else "no" if word in _FALSE else ""
+
+
+def _cannot_say(kept: list[str]) -> int:
+    """How many words at the end of a row say that neither is said, as "cannot say"; 0 for none."""
+    if kept[-1:] != ["say"]:
+        return 0
+    if kept[-2:-1] and kept[-2] in ("cannot", "can't", "don't", "won't"):
+        return 2
+    return 3 if kept[-2:-1] == ["not"] and kept[-3:-2] and kept[-3] in ("can", "do", "does", "will", "would") else 0
 
 
 def truth_of(right: str) -> str:

@@ -18,10 +18,35 @@ CHARACTER_UNITS = {"毫米": "mm", "公分": "cm", "厘米": "cm", "公里": "km
 CHARACTER_UNITS |= {"公尺": "m", "米": "m", "メートル": "m", "センチ": "cm", "ミリ": "mm", "キロ": "km"}
 
 CUE = (
-    r"\b(?:answer|option|choice|respuesta|réponse|antwort|risposta|resposta|ответ|정답(?:은|는)?)\b"
+    r"\b(?:answer|option|choice|respuesta|réponse|antwort|risposta|resposta|ответ|정?답(?:은|는)?)\b"
     r"|正\s*解|答\s*案|答\s*え|[回解]\s*答|[选選]\s*[项項]|[选選]\s*[择擇]|[选選]"
 )
 CUED = re.compile(rf"(?:{CUE})\s*(?P<says>(?:\b(?:is|es|est|ist|è|é)\b|[是为為は])?\s*[:=]?)\s*", re.IGNORECASE)
+
+SAID = re.compile(r"\w+(?:'\w+)*|\n|[^\w\s()\[\]{}<>\"'*`$“”]")
+FILLER = (
+    r"(?:(?:think|believe|say|be|it|that|this|the|is|are|was|on|in|at|to|of|an?|option|choice|answer|letter"
+    r"|choose|pick|select|go|with|take|[是选選会會可能应應该該]) )*"
+)
+NEGATES = re.compile(
+    r"(?<!\S)(?:not|cannot|never|nor|neither|except|instead of|rather than|(?:any|every)thing but|all but"
+    rf"|rul(?:es?|ed|ing) out|(?:eliminat|exclud)(?:es?|ed|ing)|\w+n't|[不非别]|排 除) {FILLER}\Z"
+)
+"""The end of a text by `in_words`, in small letters, which says that what follows is not meant."""
+
+
+def in_words(text: str) -> str:
+    """The words and marks of a spaced text, a space behind each; without brackets and quotes, a new line is ";"."""
+    return "".join(";" * (one == "\n") + one.strip() + " " for one in SAID.findall(text))
+
+
+def is_negated(before: str) -> bool:
+    """Whether a spaced text ends in a negation of what follows: "not", "I don't think it is", "I rule out"."""
+    return bool(NEGATES.search(in_words(before[-NEAR:]).lower()))
+
+
+NEAR = 200
+"""Characters around a word that are searched for its negation."""
 
 
 def spaced(text: str) -> str:
@@ -52,8 +77,9 @@ def after_answer(text: str) -> str:
 
 
 def cued(text: str) -> tuple[str, bool]:
-    """That part, and whether the text says that it is the answer."""
-    said = [found for found in CUED.finditer(text) if re.search(r"\w", text[found.end() :])]
+    """That part, and whether the text says that it is the answer; "not the answer: B" has none."""
+    last = max((found.end() for found in re.finditer(r"\w", text)), default=0)
+    said = [one for one in CUED.finditer(text) if one.end() < last and not is_negated(text[: one.start()])]
     strict = [found for found in said if found["says"].strip()]
     chosen = (strict or said)[-1:]
     return (text[chosen[0].end() :] if chosen else text), bool(strict)
