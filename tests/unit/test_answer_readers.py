@@ -133,6 +133,9 @@ def test_an_article_is_no_letter() -> None:
             ("1.5 minutes", "s", "90"),
             ("2 kg", "g", "2000"),
         ),
+        *(("1½ m", "m", "1.5"), ("½", "", "0.5"), ("1 1/2", "", "1.5"), ("−1½", "", "-1.5"), ("5½ ft", "m", "1.6764")),
+        *(("15 dm", "m", "1.5"), ("1.5 decimeters", "m", "0.15"), ("150 cms", "m", "1.5"), ("2 µm", "mm", "0.002")),
+        ("5 ft 6½ in", "m", "1.6891"),  # 66.5 x 0.0254
         # no units: a preposition, another word, a quotation mark
         *(("3 in total", "m", "3"), ("3 metallic balls", "cm", "3"), ('{"answer": "3"}', "m", "3")),
     ],
@@ -141,9 +144,24 @@ def test_a_number_is_read_with_its_units(said: str, unit: str, right: str) -> No
     assert score(asked("number", right, unit=unit, meta={"tolerance": "0"}), said) == 1.0
 
 
+@pytest.mark.parametrize("said", ["1.5 ms", "1.5 s", "1.5 lb", "1.5 μm", "9" * 5000, "1," + "111," * 2000 + "111"])
+def test_a_unit_of_another_quantity_and_a_number_of_thousands_of_digits_are_no_length(said: str) -> None:
+    assert score(asked("number", "1.5", unit="m"), said) == 0.0
+
+
+def test_a_number_that_python_refuses_to_read_is_compared_as_none() -> None:
+    """Python reads no more than 4,300 digits; 12 m and another length have one word of two in common."""
+    question = asked("free_text", "12 m")
+    assert [score(question, "9" * count + " km") for count in (300, 4299, 5000)] == pytest.approx([0.5, 0, 0])
+    assert exact_match(question, "9" * 4299 + " km") == 0.0
+    with pytest.raises(ValueError, match="a number has more than 300 digits"):
+        asked("free_text", "9" * 5000 + " m")
+
+
 @pytest.mark.parametrize(
     ("right", "said", "expected"),
     [
+        *(("1.5", "1,5", 1.0), ("1.5", "3/2", 1.0), ("1.5", "1½.", 1.0), (".1", "0,1", 1.0), ("1.5", "15", 0.0)),
         *(("1,200", "1200", 1.0), ("1200", "1,200", 1.0), ("0.5", ".50", 1.0), ("3 cups", "three cups", 1.0)),
         *(("3.5 m", "350 cm", 1.0), ("350 cm", "3.5 metres", 1.0), ("6 feet", "72 inches", 1.0)),
         *(("50%", "50 percent", 1.0), ("90°", "90 degrees", 1.0), ("5 ft 6 in", "5'6\"", 1.0)),

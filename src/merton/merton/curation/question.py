@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
@@ -41,6 +42,10 @@ def answer_text_of(value: Any) -> Any:
         return ""
     return json.dumps(value) if isinstance(value, list) else text_of(value)
 
+
+MOST_DIGITS = 300
+"""Of a number in an answer. Ours: programs read more digits as no number; Python refuses to read more than 4,300."""
+_LONG_NUMBER = re.compile(rf"(?:\d,?){{{MOST_DIGITS + 1},}}")
 
 _Named = Annotated[str, BeforeValidator(text_of)]
 _Answer = Annotated[str, BeforeValidator(answer_text_of)]
@@ -152,6 +157,8 @@ def polygon(answer: str) -> list[tuple[float, float]]:
 
 def _fault(kind: AnswerKind, answer: str, choices: tuple[str, ...]) -> str:
     """Why a text is no answer of its kind, or ""."""
+    if _LONG_NUMBER.search(answer):
+        return f"no answer that can be compared: a number has more than {MOST_DIGITS} digits"
     if kind == "choice" and answer not in choices:
         return "none of the choices"
     if kind == "yes_no" and answer not in ("yes", "no"):

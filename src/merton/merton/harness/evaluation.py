@@ -41,7 +41,7 @@ from merton.harness.models import CataloguedModel
 from merton.harness.pipeline import INFER, Pipeline, case_for_infer, case_for_score, composed, write_pipeline
 from merton.harness.reference import reference_prompt
 from merton.harness.requests import storable
-from merton.harness.running import Runner, run_infer, run_score
+from merton.harness.running import ANSWER_LIMIT, Runner, run_infer, run_score
 from merton.harness.scores import Row, Scores, scores_of, write_predictions, write_scores
 from merton.processes import usable_cores
 
@@ -344,7 +344,8 @@ def _fidelity(
     references = []
     for row in rows:
         request = (row.question, reference_prompt(row.question), MAX_TOKENS, None)
-        references.append("" if row.unasked else final_answer(ask_model(by_name[row.answerer], *request).text))
+        said = "" if row.unasked else ask_model(by_name[row.answerer], *request).text
+        references.append(final_answer(said)[:ANSWER_LIMIT])  # as much as a program sees
     found = fidelity_of(rows, references)
     write_fidelity(found, out)
     return found

@@ -94,7 +94,10 @@ def _said_number(text: str, unit: str) -> Fraction | None:
         words = ["".join(run) for is_latin, run in runs if is_latin]
         return next((Fraction(NUMBER_WORDS.index(word)) for word in words if word in NUMBER_WORDS), None)
     asked = unit_of(unit)
-    return found.total / asked[1] if asked and asked[0] == found.kind else found.value
+    if asked and asked[0] == found.kind:
+        return found.total / asked[1]
+    is_other = asked and found.kind and text[found.stop - 1].isalpha()  # a quotation mark is no inch here
+    return None if is_other else found.value
 
 
 def _point(question: Question, prediction: str) -> float:

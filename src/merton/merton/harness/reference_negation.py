@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 _NEAR = 200
 _DROPPED = "()[]{}<>\"'*`$“”"
-_FILLERS = frozenset(
-    "think believe say be it that this the is are was on in at to of a an option choice answer letter choose pick"
-    " select go with take 是 选 選 会 會 可 能 应 该 應 該".split()
-)
+_ENGLISH = "think believe say be it that this the is are was on in at to of a an choose pick select go with take"
+_NOUNS = ("option", "choice", "answer")
+_FILLERS = frozenset([*_ENGLISH.split(), *_NOUNS, "letter", *"是选選会會可能应该應"])
 _NEGATIONS = [
     words.split()
     for words in (
@@ -19,7 +18,6 @@ _NEGATIONS = [
     )
 ]
 _COMPARISONS = [["than"], ["over"]]
-_NOUNS = ("option", "choice", "answer")
 _WRONG = ("wrong", "incorrect", "false")
 
 

@@ -13,25 +13,32 @@ NUMBER_WORDS = (
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
 _INCH = Fraction("0.0254")
+_POUND = Fraction("0.45359237")
 _SIZES = {
     "length": {
-        "mm": Fraction("0.001"), "cm": Fraction("0.01"), "m": Fraction(1), "km": Fraction(1000),
+        "nm": Fraction("1e-9"), "μm": Fraction("1e-6"), "mm": Fraction("0.001"), "cm": Fraction("0.01"),
+        "dm": Fraction("0.1"), "m": Fraction(1), "km": Fraction(1000),
         "in": _INCH, "ft": 12 * _INCH, "yd": 36 * _INCH, "mi": 5280 * 12 * _INCH,
     },
-    "mass": {"g": Fraction("0.001"), "kg": Fraction(1)},
-    "time": {"ms": Fraction("0.001"), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600)},
+    "mass": {"mg": Fraction("1e-6"), "g": Fraction("0.001"), "kg": Fraction(1), "lb": _POUND, "oz": _POUND / 16},
+    "time": {
+        "ms": Fraction("0.001"), "s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "day": Fraction(86400),
+    },
 }  # fmt: skip
 BASES = {"length": "m", "mass": "kg", "time": "s"}
 _OTHER_NAMES = {
-    "in": "inch inches", "ft": "foot feet", "yd": "yard yards", "mi": "mile miles", "g": "gram grams",
-    "kg": "kilogram kilograms", "s": "second seconds sec secs", "min": "minute minutes mins", "h": "hour hours hr hrs",
+    "in": "inch inches", "ft": "foot feet", "yd": "yds yard yards", "mi": "mile miles", "g": "gram grams",
+    "kg": "kgs kilogram kilograms", "s": "second seconds sec secs", "min": "minute minutes mins", "h": "hour hours hr hrs",
+    "mg": "mgs milligram milligrams", "oz": "ounce ounces", "lb": "lbs pound pounds", "μm": "micron microns",
+    "ms": "millisecond milliseconds msec msecs", "day": "days",
 }  # fmt: skip
+_PREFIXES = {"nano": "nm", "micro": "μm", "milli": "mm", "centi": "cm", "deci": "dm", "kilo": "km"}
 _MEASURED = ("tall", "long", "wide", "high", "deep", "thick", "away", "apart", "and", "or")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a text: its place, the end of its digits, its value, and what it is with its units.
+    """A number in a text: its place, the end of its digits or its fraction, its value, and what it is with its units.
 
     Attributes:
         kind: "length", "mass", "time", or "" without a unit.
@@ -49,10 +56,12 @@ class Number:
 
 def unit_of(name: str) -> tuple[str, Fraction] | None:
     """The kind and size of a unit by any of its names; None for another word."""
+    if name[-2:] == "ms" and name[:-1] in _PREFIXES.values():
+        return "length", _SIZES["length"][name[:-1]]
     for ending in ("meters", "metres", "meter", "metre"):
         prefix = name.removesuffix(ending)
-        if prefix != name and prefix in ("milli", "centi", "kilo", ""):
-            return "length", _SIZES["length"][{"milli": "mm", "centi": "cm", "kilo": "km", "": "m"}[prefix]]
+        if prefix != name and prefix in ("", *_PREFIXES):
+            return "length", _SIZES["length"][_PREFIXES.get(prefix, "m")]
     for kind, sizes in _SIZES.items():
         for unit, size in sizes.items():
             if name in (unit, *_OTHER_NAMES.get(unit, "").split()):
@@ -112,13 +121,11 @@ def _number_at(text: str, start: int, first: int) -> tuple[Fraction, int]:
 
 
 def _with_units(text: str, start: int, value: Fraction, end: int) -> Number:
-    after = end
-    if text[start:end].isdecimal():
-        value, after = _divided(text, value, end)
+    value, after = _divided(text, start, value, end)
     unit, stop, mark = _unit_at(text, after)
     is_quoted = mark and start > 0 and text[start - 1] in ("'", '"', "“")
     if unit is None or is_quoted:
-        return Number(start, end, value, "", value, after)
+        return Number(start, after, value, "", value, after)
     kind, size = unit
     total = value * size
     while True:
@@ -133,24 +140,41 @@ def _with_units(text: str, start: int, value: Fraction, end: int) -> Number:
             break
         size, stop = smaller[1], next_stop
         total += further * size
-    return Number(start, end, value, kind, total, stop)
+    return Number(start, after, value, kind, total, stop)
 
 
 def _ends(rest: str) -> bool:
     return not is_word(rest.lstrip()[:1])
 
 
-def _divided(text: str, value: Fraction, end: int) -> tuple[Fraction, int]:
-    """A fraction such as 1/2, if one begins with the number that ends here."""
+def _divided(text: str, start: int, value: Fraction, end: int) -> tuple[Fraction, int]:
+    """A number with the fraction that it begins, as in 1/2, or that follows it, as in 1 1/2; and the end."""
+    if not text[start + (text[start] in "+-") : end].isdecimal():
+        return value, end
+    over = _denominator(text, end)
+    if over:
+        return value / over[0], over[1]
+    place = end + len(text[end:]) - len(text[end:].lstrip())
+    stop = end_of_digits(text, place)
+    over = _denominator(text, stop) if place > end and 1 <= stop - place <= 6 else None
+    if over is None or int(text[place:stop]) >= over[0]:
+        return value, end
+    part = Fraction(int(text[place:stop]), over[0])
+    return value + (-part if text[start] == "-" else part), over[1]
+
+
+def _denominator(text: str, end: int) -> tuple[int, int] | None:
+    """The number behind a "/" at a place, and its end."""
     place = end + text[end : end + 1].isspace()
-    if text[place : place + 1] == "/":
-        place += 1
-        place += text[place : place + 1].isspace()
-        stop = end_of_digits(text, place)
-        after = text[stop : stop + 1]
-        if 1 <= stop - place <= 6 and not is_word(after) and after not in ("/", ".") and int(text[place:stop]):
-            return value / int(text[place:stop]), stop
-    return value, end
+    if text[place : place + 1] != "/":
+        return None
+    place += 1
+    place += text[place : place + 1].isspace()
+    stop = end_of_digits(text, place)
+    after = text[stop : stop + 1]
+    if not 1 <= stop - place <= 6 or is_word(after) or after in ("/", ".") or not int(text[place:stop]):
+        return None
+    return int(text[place:stop]), stop
 
 
 def _next_number(text: str, place: int) -> tuple[Fraction, int] | None:
@@ -161,14 +185,15 @@ def _next_number(text: str, place: int) -> tuple[Fraction, int] | None:
     elif text[place : place + 3].lower() == "and" and not is_word(text[place + 3 : place + 4]):
         place += 3
     place += len(text[place:]) - len(text[place:].lstrip())
-    return digits_at(text, place)
+    found = digits_at(text, place)
+    return found and _divided(text, place, *found)
 
 
 def _unit_at(text: str, place: int) -> tuple[tuple[str, Fraction] | None, int, bool]:
     """A unit at a place, its end, and whether it is a mark of feet or inches."""
     start = place + len(text[place:]) - len(text[place:].lstrip())
     end = start
-    while end < len(text) and ("a" <= text[end].lower() <= "z" or text[end].lower() == "é"):
+    while end < len(text) and (_is_latin(text[end]) or text[end] in "éÉμ"):
         end += 1
     name = text[start:end].lower()
     if name:
@@ -180,9 +205,13 @@ def _unit_at(text: str, place: int) -> tuple[tuple[str, Fraction] | None, int, b
     for mark in ("′′", "''", '"', "”"):
         if text.startswith(mark, start):
             return ("length", _INCH), start + len(mark), True
-    if text[start : start + 1] in ("'", "′") and not "a" <= text[start + 1 : start + 2].lower() <= "z":
+    if text[start : start + 1] in ("'", "′") and not _is_latin(text[start + 1 : start + 2]):
         return ("length", 12 * _INCH), start + 1, True
     return None, place, False
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() and character.isalpha()
 
 
 def _is_measured(rest: str) -> bool:
@@ -190,7 +219,12 @@ def _is_measured(rest: str) -> bool:
 
 
 def in_bases(text: str) -> str:
-    """A text in `form` with quantities in base units, and number words, degrees and percent each in one form."""
+    """A text in `form` with quantities in base units, and number words, degrees and percent each in one form; one number alone in decimals."""
+    first = next(numbers(text), None)
+    if first and not text[: first.start].strip() and all(one.isspace() or one == "." for one in text[first.end :]):
+        written = _decimal(first.value)
+        if Fraction(written) == first.value:
+            return written
     found, place = "", 0
     for number in numbers(text):
         if number.kind and number.start >= place:

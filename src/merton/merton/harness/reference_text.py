@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 from merton.harness.reference_negation import is_negated, words_and_marks
 
@@ -50,9 +51,10 @@ def is_word(character: str) -> bool:
 
 def form(text: str) -> str:
     """One form of what may be written in several: widths of letters, dashes, quotes, units, characters in a row."""
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", "".join(_fractions_apart(text)))
     for written, meant in (("\u2212", "-"), ("\u2010", "-"), ("\u2044", "/"), ("\u2019", "'")):
         text = text.replace(written, meant)
+    text = "".join(_short_numbers(text))
     found = ""
     place = 0
     while place < len(text):
@@ -68,6 +70,30 @@ def form(text: str) -> str:
             found += text[place]
         place = end
     return found
+
+
+def _fractions_apart(text: str) -> Iterator[str]:
+    """The characters of a text, with a space between a digit and a fraction such as ½."""
+    for place, character in enumerate(text):
+        is_fraction = character in "¼½¾↉" or "⅐" <= character <= "⅞"
+        if is_fraction and place and text[place - 1].isdecimal():
+            yield " "
+        yield character
+
+
+_MOST_DIGITS = 300
+
+
+def _short_numbers(text: str) -> Iterator[str]:
+    """The pieces of a text, with a space for each run of more than `_MOST_DIGITS` digits, perhaps with commas."""
+    place = 0
+    while place < len(text):
+        end, digits = place, 0
+        while text[end : end + 1].isdecimal():
+            end, digits = end + 1, digits + 1
+            end += text[end : end + 1] == ","
+        yield text[place : max(end, place + 1)] if digits <= _MOST_DIGITS else " "
+        place = max(end, place + 1)
 
 
 def _unit_in_characters(text: str, place: int) -> tuple[str, int]:

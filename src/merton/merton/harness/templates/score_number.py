@@ -30,14 +30,19 @@ def accuracy(value: Fraction, right: Fraction, tolerance: str) -> float:
 
 
 def said_number(text: str, unit: str) -> Fraction | None:
-    """The first number of a text, in digits or as a word up to twelve; a quantity is converted to the unit."""
+    """The first number of a text, in digits or as a word up to twelve; a quantity is converted to the unit.
+
+    None if it has a unit of another quantity: 1.5 ms is no length.
+    """
     part = after_answer(spaced(text))
     found = FIRST_NUMBER.search(part)
     if not found:
         words = [word for word in re.findall(r"[a-z]+", part.lower()) if word in NUMBER_WORDS]
         return Fraction(NUMBER_WORDS.index(words[0])) if words else None
-    value, base, _ = quantity_at(part, found)
+    value, base, end = quantity_at(part, found)
     asked = UNITS.get(UNIT_OF.get(unit.strip().lower(), ""))
     if base and asked and asked[0] == base:
         return value / asked[1]
-    return number_at(part, found)[0]
+    if base and asked and part[end - 1].isalpha():  # a quotation mark is no inch here
+        return None
+    return number_at(part, found[0], found.end())[0]

@@ -8,35 +8,49 @@ from fractions import Fraction
 NUMBER_WORDS = ["zero", "one", "two", "three", "four", "five", "six"]
 NUMBER_WORDS += ["seven", "eight", "nine", "ten", "eleven", "twelve"]
 UNITS = {
+    "nm": ("m", Fraction(1, 10**9)),
+    "μm": ("m", Fraction(1, 10**6)),
     "mm": ("m", Fraction(1, 1000)),
     "cm": ("m", Fraction(1, 100)),
+    "dm": ("m", Fraction(1, 10)),
     "m": ("m", Fraction(1)),
     "km": ("m", Fraction(1000)),
     "in": ("m", Fraction(254, 10000)),
     "ft": ("m", Fraction(3048, 10000)),
     "yd": ("m", Fraction(9144, 10000)),
     "mi": ("m", Fraction(1609344, 1000)),
+    "mg": ("kg", Fraction(1, 10**6)),
     "g": ("kg", Fraction(1, 1000)),
+    "oz": ("kg", Fraction(45359237, 16 * 10**8)),
+    "lb": ("kg", Fraction(45359237, 10**8)),
     "kg": ("kg", Fraction(1)),
     "ms": ("s", Fraction(1, 1000)),
     "s": ("s", Fraction(1)),
     "min": ("s", Fraction(60)),
     "h": ("s", Fraction(3600)),
+    "day": ("s", Fraction(86400)),
 }
-"""Unit to its quantity and its size in that quantity's base; an inch is 25.4 mm by definition."""
+"""Unit to its quantity and its size in that quantity's base; an inch is 25.4 mm, a pound 453.59237 g by definition."""
+PREFIXES = (("nano", "n"), ("micro", "μ"), ("milli", "m"), ("centi", "c"), ("deci", "d"), ("kilo", "k"))
 UNIT_NAMES = {
     "inch": "in inches",
     "foot": "ft feet",
-    "yard": "yd yards",
+    "yard": "yd yds yards",
     "mile": "mi miles",
     "gram": "g grams",
-    "kilogram": "kg kilograms",
+    "kilogram": "kg kgs kilograms",
+    "milligram": "mg mgs milligrams",
+    "ounce": "oz ounces",
+    "pound": "lb lbs pounds",
+    "micron": "μm microns",
+    "millisecond": "ms milliseconds msec msecs",
+    "days": "day",
     "second": "s seconds sec secs",
     "minute": "min minutes mins",
     "hour": "h hours hr hrs",
 } | {
-    f"{prefix}met{ending}": f"{short}m {prefix}met{ending}s"
-    for prefix, short in (("milli", "m"), ("centi", "c"), ("kilo", "k"), ("", ""))
+    f"{prefix}met{ending}": f"{short}m {prefix}met{ending}s" + (f" {short}ms" if short else "")
+    for prefix, short in (*PREFIXES, ("", ""))
     for ending in ("er", "re")
 }
 UNIT_OF = {unit: unit for unit in UNITS} | {
@@ -45,7 +59,7 @@ UNIT_OF = {unit: unit for unit in UNITS} | {
 DIGITS = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:[.,]\d+)?(?:e[-+]?\d{1,2})?|[-+]?\.\d+"
 FIRST_NUMBER = re.compile(rf"(?<![\w.])(?:{DIGITS})", re.IGNORECASE)
 MORE = re.compile(rf"\s*(?:,|and\b)?\s*({DIGITS})", re.IGNORECASE)
-UNIT = re.compile(r"\s*(?:([a-zé]+)|(′′|''|[\"”])|(['′])(?![a-z]))", re.IGNORECASE)
+UNIT = re.compile(r"\s*(?:([A-Za-zÉéμ]+)|(′′|''|[\"”])|(['′])(?![A-Za-z]))")
 MEASURED = r"tall|long|wide|high|deep|thick|away|apart|and|or"
 
 
@@ -56,12 +70,14 @@ def number_of(digits: str) -> Fraction:
     return Fraction(digits.replace(",", "."))
 
 
-def number_at(text: str, found: re.Match[str]) -> tuple[Fraction, int]:
-    """The number that was found, perhaps a fraction such as 1/2, and its end."""
-    over = re.match(r"\s?/\s?(\d{1,6})(?![\w/.])", text[found.end() :])
-    if over and found[0].isdecimal() and int(over[1]):
-        return Fraction(int(found[0]), int(over[1])), found.end() + over.end()
-    return number_of(found[0]), found.end()
+def number_at(text: str, digits: str, end: int) -> tuple[Fraction, int]:
+    """The number whose digits end at a place, perhaps with a fraction as in 1/2 or 1 1/2, and its end."""
+    whole = digits.lstrip("+-")
+    over = re.match(r"(?:\s+(\d{1,6}))?\s?/\s?(\d{1,6})(?![\w/.])", text[end:])
+    if over and whole.isdecimal() and int(over[2]) and (not over[1] or int(over[1]) < int(over[2])):
+        value = int(whole) + Fraction(int(over[1]), int(over[2])) if over[1] else Fraction(int(whole), int(over[2]))
+        return (-value if digits[0] == "-" else value), end + over.end()
+    return number_of(digits), end
 
 
 def unit_at(text: str, place: int) -> tuple[str, int]:
@@ -80,7 +96,7 @@ def quantity_at(text: str, found: re.Match[str]) -> tuple[Fraction, str, int]:
 
     Without a unit the value is the number.
     """
-    value, end = number_at(text, found)
+    value, end = number_at(text, found[0], found.end())
     unit, place = unit_at(text, end)
     quoted = text[found.start() - 1 : found.start()] in ("'", '"', "“") and not text[place - 1].isalpha()
     if not unit or quoted:
@@ -88,19 +104,25 @@ def quantity_at(text: str, found: re.Match[str]) -> tuple[Fraction, str, int]:
     base, size = UNITS[unit]
     total = value * size
     while more := MORE.match(text, place):
-        smaller, end = unit_at(text, more.end())
-        if not smaller and unit == "ft" and text[place - 1] in "'′" and not re.match(r"\s*\w", text[more.end() :]):
-            smaller, end = "in", more.end()  # 5'6
+        further, digits_end = number_at(text, more[1], more.end())
+        smaller, end = unit_at(text, digits_end)
+        if not smaller and unit == "ft" and text[place - 1] in "'′" and not re.match(r"\s*\w", text[digits_end:]):
+            smaller, end = "in", digits_end  # 5'6
         if not smaller or UNITS[smaller][0] != base or UNITS[smaller][1] >= size:
             break
         size, place = UNITS[smaller][1], end
-        total += number_of(more[1]) * size
+        total += further * size
     return total, base, place
 
 
 def with_quantities(text: str) -> str:
     """A spaced text with every quantity in its base unit, small numbers in digits, and signs for degrees and percent
-    as words: 350 cm is 3.5 m."""
+    as words: 350 cm is 3.5 m. A text that is one number has it in decimals: 1,5 and 3/2 are 1.5."""
+    first = FIRST_NUMBER.search(text)
+    if first and not text[: first.start()].strip():
+        value, end = number_at(text, first[0], first.end())
+        if re.fullmatch(r"[\s.]*", text[end:]) and Fraction(decimal(value)) == value:
+            return decimal(value)
     parts, place = [], 0
     for found in FIRST_NUMBER.finditer(text):
         if found.start() < place:

@@ -50,9 +50,12 @@ NEAR = 200
 
 
 def spaced(text: str) -> str:
-    """A text in one form: full-width letters as others, units of length in Latin letters, spaces between the
-    characters of a script that has none."""
-    text = unicodedata.normalize("NFKC", text).translate({0x2212: "-", 0x2010: "-", 0x2044: "/", 0x2019: "'"})
+    """A text in one form: full-width letters as others, units of length in Latin letters, 1½ as 1 1/2, spaces between
+    the characters of a script that has none; without numbers of more than 300 digits, which are none."""
+    text = unicodedata.normalize("NFKC", re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞↉])", " ", text)).translate(
+        {0x2212: "-", 0x2010: "-", 0x2044: "/", 0x2019: "'"}
+    )
+    text = re.sub(r"(?:\d,?){301,}", " ", text)
     names = "|".join(CHARACTER_UNITS)
     text = re.sub(rf"(?<=\d)\s*({names})", lambda found: f" {CHARACTER_UNITS[found[1]]} ", text)
     return re.sub(rf"([{UNSPACED}][{MARKS}]*)", r" \1 ", text)
