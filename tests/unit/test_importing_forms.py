@@ -439,3 +439,38 @@ def test_choices_of_a_cell_are_none_or_a_list(tmp_path: Path) -> None:
         choices_in(3, "x")
     assert not choices_in("", "x")
     assert not choices_in([], "x")
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        *(({"answer": 10**400}, "more than 300 digits"), ({"also": [10**400]}, "more than 300 digits")),
+        ({"answer": "9" * 5000 + " m", "answer_kind": "free_text"}, "more than 300 digits"),
+        ({"answer": ["red", "crimson"], "answer_kind": "free_text"}, r'got the list \["red", "crimson"\]'),
+        ({"answer": [], "answer_kind": "free_text"}, r"got the list \[\]"),
+        ({"also": [["red"], "x"], "answer": "x", "answer_kind": "free_text"}, r'got the list \["red"\]'),
+        ({"choices": [["a"], ["b"]], "answer": "a", "answer_kind": "choice"}, r'got the list \["a"\]'),
+        ({"choices": [["a", "b"], "c"], "answer": "c", "answer_kind": "choice"}, r'got the list \["a", "b"\]'),
+    ],
+)
+def test_a_value_that_is_no_answer_is_refused(changed: Row, fault: str, tmp_path: Path) -> None:
+    row = {"id": "a", "text": "How far?", "answer_kind": "number", "answer": 3, **changed}
+    with pytest.raises(InputError, match=fault) as refused:
+        read("jsonl", lines(tmp_path / "own.jsonl", [row]), tmp_path)
+    assert "own.jsonl" in str(refused.value)
+
+
+def test_an_integer_of_thousands_of_digits_is_refused_with_its_line(tmp_path: Path) -> None:
+    row = '{"id": "a", "text": "t", "answer_kind": "number", "answer": %s}\n'
+    (tmp_path / "own.jsonl").write_text(row % ("9" * 5000), encoding="utf-8")
+    with pytest.raises(InputError, match="own.jsonl"):
+        read("jsonl", tmp_path / "own.jsonl", tmp_path)
+
+
+@pytest.mark.parametrize(("value", "answer"), [(True, "True"), (False, "False"), ("False", "False")])
+def test_true_of_json_is_the_choice_that_says_so(value: bool | str, answer: str, tmp_path: Path) -> None:
+    row = {"id": "a", "text": "t", "answer_kind": "choice", "choices": ["False", "True"], "answer": value}
+    assert told(read("jsonl", lines(tmp_path / "own.jsonl", [row]), tmp_path)[0]) == (
+        ("False", "True"),
+        answer,
+    )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FAILED = 1
-"""Exit code where an answerer's server or machine failed; the others were scored."""
+"""Exit code where an answerer has no score at all: its server or machine failed, or it failed at every question."""
 
 
 def evaluate_command(
@@ -92,7 +92,10 @@ def evaluate_command(
     print_out(f"results: {from_here(out)}")
     for name, failure in found.failures.items():
         print_err(f"merton: {name} has no scores: {failure}; the same command asks it again")
-    if found.failures:
+    scoreless = [name for name, mean in found.scores.overall.items() if mean.mean is None]
+    for name in scoreless:
+        print_err(f"merton: {name} has no score: it failed at every question; the first reason is above")
+    if found.failures or scoreless:
         raise typer.Exit(FAILED)
 
 

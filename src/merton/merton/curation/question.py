@@ -31,16 +31,45 @@ def text_of(value: Any) -> Any:
     """A number of JSON as text: 3 and 3.0 are "3"; anything else as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
+    if isinstance(value, int):
+        return _digits(value)
     return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
 
 
+def _digits(value: int) -> str:
+    """An integer as text, raising ValueError for one that Python refuses to write."""
+    try:
+        return str(value)
+    except ValueError:
+        raise ValueError("a whole number has more digits than can be read; write it as text") from None
+
+
 def answer_text_of(value: Any) -> Any:
-    """A value of JSON as the text of an answer: numbers as `text_of`, true is "yes", null "", a polygon its JSON."""
+    """A value of JSON as the text of an answer: numbers as `text_of`, true is "yes", null "", a polygon its JSON.
+
+    Raises:
+        ValueError: a list that is no list of corners, or of such lists.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
         return ""
-    return json.dumps(value) if isinstance(value, list) else text_of(value)
+    if not isinstance(value, list):
+        return text_of(value)
+    if not all(isinstance(one, list) and _has_numbers(one) for one in value or [None]):
+        form = json.dumps(value, ensure_ascii=False)[:60]
+        raise ValueError(
+            f"an answer must be one text or number, or corners [[x, y], ...] of a region, got the list {form}; "
+            "write further right answers in also"
+        )
+    return json.dumps(value)
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether a value of JSON is a number, or a list of such values with at least one."""
+    if isinstance(value, list):
+        return bool(value) and all(map(_has_numbers, value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 MOST_DIGITS = 300
@@ -109,6 +138,10 @@ class Question(Model):
             raise ValueError("a question has choices if its answer_kind is choice, and only then")
         if len(set(self.choices)) < len(self.choices):
             raise ValueError("two choices are the same")
+        truths = _truths(self.choices)
+        if truths:  # the answer true of JSON, where the choices are True and False
+            object.__setattr__(self, "answer", truths.get(self.answer, self.answer))
+            object.__setattr__(self, "also", tuple(truths.get(one, one) for one in self.also))
         for answer in filter(None, (self.answer, *self.also)):
             fault = _fault(self.answer_kind, answer, self.choices)
             if fault:
@@ -142,6 +175,14 @@ class Source(Model):
     licence: str = ""
     url: str = ""
     citation: str = ""
+
+
+def _truths(choices: tuple[str, ...]) -> dict[str, str]:
+    """ "yes" and "no" to the choices that say true and false; nothing where choices do not, or are yes or no."""
+    names = {choice.strip().lower(): choice for choice in choices}
+    if not {"true", "false"} <= set(names) or {"yes", "no"} & set(choices):
+        return {}
+    return {"yes": names["true"], "no": names["false"]}
 
 
 def polygon(answer: str) -> list[tuple[float, float]]:

@@ -232,7 +232,7 @@ class _Work:
         for place, (prediction, score) in enumerate(zip(said, scored, strict=True)):
             cut_off, error = place in conversation.cut_off, prediction.error or score.error
             unasked = conversation.unasked.get(place, "")
-            if cut_off and not (unasked or error or texts[place]):
+            if cut_off and not (unasked or error) and place not in conversation.answered:
                 unasked = cut_off_sentence()
             value = None if unasked or error else float(score.value)
             row = {"prediction": texts[place], "score": value, "error": error, "unasked": unasked}
@@ -262,6 +262,8 @@ class _Conversation:
         self.prompts = self.calls = 0
         self.unasked: dict[int, str] = {}
         self.cut_off: set[int] = set()
+        self.answered: set[int] = set()
+        """Places where the model said something beside its reasoning, whatever the program made of it."""
 
     def ask(self, place: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
         """The raw answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""
@@ -284,6 +286,8 @@ class _Conversation:
             self.unasked.setdefault(place, storable(reply.unasked))
         if reply.truncated or is_unfinished(reply.text):
             self.cut_off.add(place)
+        if final_answer(reply.text):
+            self.answered.add(place)
         return reply.text
 
 

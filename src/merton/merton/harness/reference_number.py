@@ -28,7 +28,8 @@ _SIZES = {
 BASES = {"length": "m", "mass": "kg", "time": "s"}
 _OTHER_NAMES = {
     "in": "inch inches", "ft": "foot feet", "yd": "yds yard yards", "mi": "mile miles", "g": "gram grams",
-    "kg": "kgs kilogram kilograms", "s": "second seconds sec secs", "min": "minute minutes mins", "h": "hour hours hr hrs",
+    "kg": "kgs kilogram kilograms", "s": "second seconds sec secs", "min": "minute minutes mins",
+    "h": "hour hours hr hrs",
     "mg": "mgs milligram milligrams", "oz": "ounce ounces", "lb": "lbs pound pounds", "μm": "micron microns",
     "ms": "millisecond milliseconds msec msecs", "day": "days",
 }  # fmt: skip
@@ -172,7 +173,8 @@ def _denominator(text: str, end: int) -> tuple[int, int] | None:
     place += text[place : place + 1].isspace()
     stop = end_of_digits(text, place)
     after = text[stop : stop + 1]
-    if not 1 <= stop - place <= 6 or is_word(after) or after in ("/", ".") or not int(text[place:stop]):
+    goes_on = is_word(after) or after == "/" or (after == "." and text[stop + 1 : stop + 2].isdecimal())
+    if not 1 <= stop - place <= 6 or goes_on or not int(text[place:stop]):
         return None
     return int(text[place:stop]), stop
 
@@ -219,7 +221,10 @@ def _is_measured(rest: str) -> bool:
 
 
 def in_bases(text: str) -> str:
-    """A text in `form` with quantities in base units, and number words, degrees and percent each in one form; one number alone in decimals."""
+    """A text in `form` with quantities in base units, and number words, degrees and percent each in one form.
+
+    One number alone is written in decimals.
+    """
     first = next(numbers(text), None)
     if first and not text[: first.start].strip() and all(one.isspace() or one == "." for one in text[first.end :]):
         written = _decimal(first.value)

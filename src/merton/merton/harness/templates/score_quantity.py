@@ -73,7 +73,7 @@ def number_of(digits: str) -> Fraction:
 def number_at(text: str, digits: str, end: int) -> tuple[Fraction, int]:
     """The number whose digits end at a place, perhaps with a fraction as in 1/2 or 1 1/2, and its end."""
     whole = digits.lstrip("+-")
-    over = re.match(r"(?:\s+(\d{1,6}))?\s?/\s?(\d{1,6})(?![\w/.])", text[end:])
+    over = re.match(r"(?:\s+(\d{1,6}))?\s?/\s?(\d{1,6})(?![\w/]|\.\d)", text[end:])
     if over and whole.isdecimal() and int(over[2]) and (not over[1] or int(over[1]) < int(over[2])):
         value = int(whole) + Fraction(int(over[1]), int(over[2])) if over[1] else Fraction(int(whole), int(over[2]))
         return (-value if digits[0] == "-" else value), end + over.end()
