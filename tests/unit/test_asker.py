@@ -15,7 +15,7 @@ import pytest
 from scripted_llm import llm_entry, prompts, replying_to, said, scripted_llm
 
 from merton.annotate.cache import Cache
-from merton.cognition.models.base import Question
+from merton.cognition.models.base import Answer, Question
 from merton.config import Model
 from merton.curation.budget import Budget, BudgetExhaustedError
 from merton.curation.llm import asker, prompting
@@ -322,3 +322,15 @@ def test_the_adapter_of_a_lab_may_raise_anything(cache: Cache) -> None:
         asking._model.respond = broken  # type: ignore[method-assign, assignment]
         with pytest.raises(InfrastructureError, match="scripted: its adapter failed: ZeroDivisionError: oops"):
             asking.ask("thing", **of())
+
+
+@pytest.mark.parametrize("output", [None, "text", Answer(None)], ids=["None", "text", "no text"])  # type: ignore[arg-type]
+def test_an_adapter_that_gives_no_answer_is_a_failure_and_not_kept(output: object, cache: Cache) -> None:
+    with scripted_llm(GOOD) as wire:
+        asking = asker_of(wire, cache)
+        respond = asking._model.respond
+        asking._model.respond = lambda questions: [output]  # type: ignore[method-assign, assignment, return-value, list-item]
+        with pytest.raises(InfrastructureError, match="scripted: its adapter failed: .*scripted"):
+            asking.ask("thing", **of())
+        asking._model.respond = respond  # type: ignore[method-assign]
+        assert asking.ask("thing", **of())

@@ -24,6 +24,7 @@ from merton.harness.answerers import Reply, answerers
 from merton.harness.confinement.limits import Ended
 from merton.harness.evaluation import evaluate
 from merton.harness.pipeline import Pipeline, composed
+from merton.harness.requests import RefusedError, predicted, read_request
 from merton.harness.sandbox import Sandbox
 from merton.harness.scores import PREDICTIONS, SCORES, SUMMARY
 from merton.results.matrix import read_matrix
@@ -264,6 +265,46 @@ def test_an_answer_that_was_cut_off_behind_its_letter_counts_and_is_counted(tmp_
     found = evaluate(one_choice(), [Saying("A. red cube, bec", truncated=True)], tmp_path, sandbox=Unguarded())
     assert (found.rows[0].score, found.rows[0].cut_off) == (1.0, True)
     assert (found.scores.cut_off["saying"], found.scores.cut_off_blank["saying"]) == (1, 0)
+
+
+def test_a_model_that_said_nothing_has_no_score_whatever_the_program_makes_of_it(tmp_path: Path) -> None:
+    """The program's default is the right choice; the model was cut off in its reasoning."""
+    parts = composed(ANSWER_KINDS)
+    default = "def predict(case, ask):\n    return ask('Which?') or case['choices'][0]\n"
+    pipeline = Pipeline(default, parts.score, "written", ANSWER_KINDS)
+    for said, score in (("<think>A is near. B is", None), ("<think>B</think>A", 1.0)):
+        found = evaluate(one_choice(), [Saying(said)], tmp_path / said[-1], sandbox=Unguarded(), pipeline=pipeline)
+        assert found.rows[0].score == score
+        assert found.scores.cut_off_blank["saying"] == (score is None)
+
+
+def test_fidelity_compares_as_much_of_an_answer_as_a_program_sees(tmp_path: Path) -> None:
+    """Of 5,000 digits neither reads a number; Python itself refuses to."""
+    number = Pool.of([question(1)], [Source(name="made")])
+    found = evaluate(number, [Saying("9" * 5000)], tmp_path, sandbox=Unguarded(), fidelity=True)
+    assert found.fidelity["saying"]["overall"].inference == 1.0
+
+
+@pytest.mark.parametrize("key", ["case", "error", "value", "prompt", "pictures", "max_tokens"])
+def test_a_line_that_is_nested_deeply_is_refused(key: str) -> None:
+    """Python reads JSON of about 990 lists within lists and raises RecursionError when it writes it."""
+    for depth in range(900, 1000):
+        said = {"case": "0", "prompt": '"x"', "value": "1", key: "[" * depth + "]" * depth}
+        if key in ("error", "value"):
+            del said["prompt"]
+        line = "{" + ", ".join(f'"{name}": {value}' for name, value in said.items()) + "}"
+        try:
+            told = read_request(line.encode(), 4)
+            with pytest.raises(RefusedError):
+                predicted(told.value)  # type: ignore[union-attr]
+        except RefusedError:
+            pass
+
+
+def test_a_picture_is_chosen_once() -> None:
+    with pytest.raises(RefusedError, match="different whole numbers"):
+        read_request(b'{"case": 0, "prompt": "x", "pictures": [1, 1.0]}', 1)
+    assert read_request(b'{"case": 0, "prompt": "x", "pictures": [1, 0]}', 1).pictures == (1, 0)  # type: ignore[union-attr]
 
 
 RAW = """

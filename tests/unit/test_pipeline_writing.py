@@ -141,6 +141,21 @@ def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
         CliRunner().invoke(app, [*words, "--writer", "describe", "--max-cost", "3"], catch_exceptions=False)
 
 
+def test_a_model_that_failed_at_every_question_ends_the_command_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
+    write_pool(pool(4), tmp_path / "pool")
+    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "scripted"]
+    with scripted_llm(said("<think>It may be, or it may", "length")) as wire:
+        len(MODELS)  # reads the catalogue
+        monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
+        ended = CliRunner().invoke(app, [*words, "--answerer", "chance"])
+    assert ended.exit_code == 1, ended.output
+    assert "scripted has no score: every question failed" in ended.stderr
+    assert "chance: " in ended.stdout
+
+
 def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +171,7 @@ def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
             assert spent.exit_code == 3, spent.output
             assert len(wire.requests) == 3
         done = CliRunner().invoke(app, [*both, "--max-tokens", "700"])
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == 1, done.output  # no question has a score
         assert [request.body["max_tokens"] for request in wire.requests] == [32] * 3 + [700] * 4
     assert "4 cut off, 4 of them before any answer: raise --max-tokens" in done.output
     with pytest.raises(InputError, match="--max-tokens limits answers of models"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FAILED = 1
-"""Exit code where an answerer has no score at all: its server or machine failed, or it failed at every question."""
+"""Exit code where an answerer has no score at all: its server or machine failed, or every question did."""
 
 
 def evaluate_command(
@@ -94,7 +94,7 @@ def evaluate_command(
         print_err(f"merton: {name} has no scores: {failure}; the same command asks it again")
     scoreless = [name for name, mean in found.scores.overall.items() if mean.mean is None]
     for name in scoreless:
-        print_err(f"merton: {name} has no score: it failed at every question; the first reason is above")
+        print_err(f"merton: {name} has no score: every question failed; the first reason is above")
     if found.failures or scoreless:
         raise typer.Exit(FAILED)
 

@@ -54,7 +54,7 @@ def read_request(line: bytes, cases: int) -> Told | Asked:
         raise RefusedError("this is no request: it must be an object of JSON with the number of a case")
     case = _whole(said.get("case"), "case", 0, cases - 1)
     if said.get("prompt") is None:
-        error = str(said.get("error") or "")
+        error = _text(said.get("error") or "")
         return Told(case, said.get("value"), storable(error[-LONGEST_PREDICTION:]))
     prompt = said["prompt"]
     if not isinstance(prompt, str):
@@ -87,6 +87,13 @@ def storable(text: str) -> str:
     return _utf8(text[:LONGEST_PREDICTION])
 
 
+def _text(error: Any) -> str:
+    try:
+        return str(error)
+    except RecursionError:
+        return "an error that is nested too deeply"
+
+
 def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
@@ -101,11 +108,15 @@ def _whole(value: Any, name: str, low: int, high: int) -> int:
 def _pictures(value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
-    if not isinstance(value, list) or len(value) > len({repr(one) for one in value}):
+    chosen = tuple(_whole(one, "a picture", 0, 10_000) for one in value) if isinstance(value, list) else None
+    if chosen is None or len(set(chosen)) < len(chosen):
         raise RefusedError(f"pictures must be a list of different whole numbers, or None for all, got {_shown(value)}")
-    return tuple(_whole(one, "a picture", 0, 10_000) for one in value)
+    return chosen
 
 
 def _shown(value: Any) -> str:
     """A value for a message: the beginning of its JSON."""
-    return json.dumps(value)[:_SHOWN]
+    try:
+        return json.dumps(value)[:_SHOWN]
+    except RecursionError:
+        return "a value that is nested too deeply"

@@ -103,7 +103,7 @@ def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores
         counted(lambda row: row.error),
         counted(lambda row: row.unasked),
         counted(lambda row: row.cut_off),
-        counted(lambda row: row.cut_off and not row.prediction),
+        counted(lambda row: row.cut_off and (row.unasked or not row.prediction)),
         {**made, "seed": seed, "draws": DRAWS},
     )
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from merton.annotate.cache import Cache, CachedResponse
 from merton.annotate.dataset import pixels_sha256
 from merton.annotate.identity import identity
-from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
+from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel, checked_answer
 from merton.config import Model
 from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.llm.forms import Form, Part, Whole
@@ -315,7 +315,8 @@ class Asker:
         answer: Answer | Exception
         while True:
             try:
-                answer = self._model.respond([question])[0]
+                output: object = self._model.respond([question])[0]
+                answer = output if isinstance(output, Exception) else self._checked(output)
             except MertonError as error:
                 answer = error
             except Exception as error:  # the adapter of a lab may raise anything
@@ -338,6 +339,13 @@ class Asker:
             "seed": question.seed,
         }
         return json.dumps(value, separators=(",", ":")), time.monotonic() - started
+
+    def _checked(self, output: object) -> Answer:
+        """The answer of an adapter; raises InfrastructureError for one that is none, which is not kept."""
+        try:
+            return checked_answer(output, self.name)
+        except InvalidAnswerError as error:
+            raise InfrastructureError(f"{self.name}: its adapter failed: {error}") from None
 
 
 def _said(key: str, response: str) -> _Said:
