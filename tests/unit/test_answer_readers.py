@@ -182,6 +182,11 @@ def test_free_text_is_compared_in_one_form(right: str, said: str, expected: floa
 
 
 LISTED = "Which way? A. left. B. right. C. up."
+# the form of ERQA, with the instruction behind the last choice
+ERQA = (
+    "Which? Choices: A. Yellow. B. Red. C. Blue. D. Green. Please answer directly with only the letter of the choice."
+)
+PLACES = "Where? A. Mt. Rigi. B. St. Gallen. C. Dr. Who."
 LINES = "Which way?\nA: left,\nB: right\nAnswer by letter."
 
 
@@ -189,6 +194,10 @@ LINES = "Which way?\nA: left,\nB: right\nAnswer by letter."
     ("text", "right", "said", "expected"),
     [
         *((LISTED, "A", said, 1.0) for said in ("A", "The answer is A.", "A. left", "left")),
+        *((ERQA, "D", said, 1.0) for said in ("D", "Green", "D. Green", "The answer is Green.")),
+        *((ERQA, "C", said, 0.0) for said in ("D", "Green", "D. Green")),
+        *((PLACES, "C", said, 1.0) for said in ("Dr. Who", "C")),
+        *((text, "B", said, 1.0) for text in ("哪边? A、左 B、右", "哪边？（A）左（B）右") for said in ("B", "右", "B、右")),
         *((LINES, "B", said, 1.0) for said in ("B. right", "right", "(b)")),
         *(("Which way? A. left. B. right.", "A", said, 0.0) for said in ("B", "right", "A or B", "a thing")),
         *(("Which letter is it?", "A", said, 1.0) for said in ("The answer is A.", "It shows the letter A", "a")),

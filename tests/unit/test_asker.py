@@ -330,7 +330,7 @@ def test_an_adapter_that_gives_no_answer_is_a_failure_and_not_kept(output: objec
         asking = asker_of(wire, cache)
         respond = asking._model.respond
         asking._model.respond = lambda questions: [output]  # type: ignore[method-assign, assignment, return-value, list-item]
-        with pytest.raises(InfrastructureError, match="scripted: its adapter failed: .*scripted"):
+        with pytest.raises(InfrastructureError, match=r"scripted: its adapter failed: .*scripted"):
             asking.ask("thing", **of())
         asking._model.respond = respond  # type: ignore[method-assign]
         assert asking.ask("thing", **of())

@@ -56,6 +56,17 @@ B = [
     "<s>B</s>",
     "<|im_start|>assistant\nB<|im_end|>\n<|im_start|>user\nAnd C?<|im_end|>",  # goes on with turns of its own
     "<|start_header_id|>assistant<|end_header_id|>\n\nB<|eot_id|>",
+    "Here is my thought process: A is near, C is not. Here is my response: B",  # Granite
+    "Here's my thought process:\nA is near.\n\nHere's my response:\nB",
+    "<|think|>A<|/think|>B",
+    "&lt;think&gt;A&lt;/think&gt;B",  # escaped by a gateway
+    *(f"<{name}>A</{name}>B" for name in ("thought_process", "thinking_process", "chain_of_thought", "reflect")),
+    *(f"<{name}>A</{name}>B" for name in ("longcat_think", "reasoning_content", "think_fast", "m_thinking")),
+    "<|inner_prefix|>A<|inner_suffix|>B",  # Apertus
+    "A is near.</think_never_used_51bce0c785ca2f68081bfa7d91973934>B",  # Hunyuan
+    *("<output>B</output>", "<final>B</final>", "<result>B</result>"),
+    "My reasoning: A or C\n[BEGIN FINAL RESPONSE]\nB\n[END FINAL RESPONSE]\n<|end|>",  # Apriel
+    "<answer></answer>B",
     "<answer>B</answer><|im_end|><|im_start|>user\n<answer>C</answer>",
 ]
 
@@ -76,6 +87,11 @@ def test_what_models_write_around_an_answer_is_passed_over(raw: str) -> None:
         "[THINK]A",
         "◁think▷A",
         "\n<thinking>\nA",
+        "Sure.\n<think>A is near, C is far",
+        "B\n<think>I am not sure",
+        "analysisWe look. A is near, B is f",  # gpt-oss without its special tokens
+        "Here is my thought process:\nA is near",
+        "<longcat_think>\nA",
     ],
 )
 def test_reasoning_that_was_cut_off_is_no_answer(raw: str) -> None:
@@ -96,7 +112,12 @@ def test_reasoning_that_was_cut_off_is_no_answer(raw: str) -> None:
         ("\\boxed{1.7\\text{ m}}", "1.7 m"),
         ("\\boxed{\\frac{1}{2}}", "1/2"),
         ("The <|object_ref_start|>cube<|object_ref_end|>", "The  cube"),  # Qwen2-VL
-        ("B\n<think>I am not sure", "B"),
+        ("<think>A</think>B\n<think>I am not sure", "B"),
+        ("<answer></answer>", ""),
+        ("\\boxed{}", ""),
+        ("The plan is <plan>pick, place</plan>", "The plan is <plan>pick, place</plan>"),
+        ("analysis: A is near", "analysis: A is near"),
+        ('{"a": "<think>", "b": "\\"</think>"}', '{"a": "<think>", "b": "\\"</think>"}'),
     ],
 )
 def test_the_rest_of_a_text_stays(raw: str, answer: str) -> None:
@@ -181,7 +202,19 @@ def test_no_text_is_a_traceback(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["</cot>", "</s>", "<think>", "\\boxed{", "<answer>", "<think>x</think>", "\\", "< ", "<|channel|>a"]
+    "piece",
+    [
+        "</cot>",
+        "</s>",
+        "<think>",
+        "\\boxed{",
+        "<answer>",
+        "<think>x</think>",
+        '{"a" <think></think>',
+        "\\",
+        "< ",
+        "<|channel|>a",
+    ],
 )
 def test_a_long_text_takes_no_longer_than_its_length(piece: str) -> None:
     began_s = time.process_time()

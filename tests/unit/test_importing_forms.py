@@ -463,7 +463,7 @@ def test_a_value_that_is_no_answer_is_refused(changed: Row, fault: str, tmp_path
 def test_an_integer_of_thousands_of_digits_is_refused_with_its_line(tmp_path: Path) -> None:
     row = '{"id": "a", "text": "t", "answer_kind": "number", "answer": %s}\n'
     (tmp_path / "own.jsonl").write_text(row % ("9" * 5000), encoding="utf-8")
-    with pytest.raises(InputError, match="own.jsonl"):
+    with pytest.raises(InputError, match=r"own\.jsonl"):
         read("jsonl", tmp_path / "own.jsonl", tmp_path)
 
 

@@ -19,15 +19,23 @@ if TYPE_CHECKING:
 VERSION = 1
 """Raised with every change that makes another answer of the same text; stored beside scores."""
 
-_NAMES = r"think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|rationale|scratchpad|cot|seed:think"
+_NAMES = (
+    r"(?:\w{1,20}[_:])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|rationale|cot)"
+    r"(?:_(?:process|content|steps?|fast|mode|never_used_\w+))?|scratch(?:pad)?|chain_of_thought"
+)
 _PAIRS = (
-    (rf"<\s*(?:{_NAMES})\s*>", rf"<\s*/\s*(?:{_NAMES})\s*>"),
     (r"\[THINK\]", r"\[/THINK\]"),  # Magistral
     (r"◁think▷", r"◁/think▷"),  # Kimi-VL
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # OpenThinker
     (r"<\|channel>thought\b", r"<channel\|>"),  # Gemma 4
     (r"<unused94>thought\b", r"<unused95>"),  # MedGemma
+    (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
+    (r"(?i:\A\W*here(?: i|')s my thought process\b)", r"(?i:here(?: i|')s my response\b)\s*:\s*"),  # Granite
+    (
+        rf"(?:<\s*|&lt;)\|?(?:{_NAMES})\|?(?:\s*>|&gt;)",
+        rf"(?:<\s*\|?\s*|&lt;)/\s*(?:{_NAMES})\|?(?:\s*>|&gt;)",
+    ),  # all others
 )
 """What opens and closes reasoning."""
 _MARK = re.compile(
@@ -36,7 +44,9 @@ _MARK = re.compile(
 )
 
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")  # gpt-oss
-_BARE_CHANNELS = re.compile(r"\Aanalysis\S[\s\S]*?assistantfinal")  # the same without its special tokens
+_BARE_CHANNELS = re.compile(
+    r"\Aanalysis(?:\S[\s\S]*?(assistantfinal)|[A-Z][\s\S]*\Z)"
+)  # the same without its special tokens
 _BEGIN = re.compile(
     r"\A(?:\s|<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>|<\|begin▁of▁sentence\|>|<｜begin▁of▁sentence｜>"
     r"|(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>)\s*(?:assistant|model)\b"
@@ -57,13 +67,16 @@ _QUOTE = re.compile(r'(?<!\\)"')
 
 _WRAPPERS = (
     r"<\s*(?:final[_ ]?)?answer\s*>([\s\S]*?)(?:<\s*/\s*(?:final[_ ]?)?answer\s*>|\Z)",
-    r"<\s*(?:conclusion|response|solution)\s*>([\s\S]*?)(?:<\s*/\s*(?:conclusion|response|solution)\s*>|\Z)",
+    r"<\s*(?:conclusion|response|solution|output|final|result)\s*>([\s\S]*?)"
+    r"(?:<\s*/\s*(?:conclusion|response|solution|output|final|result)\s*>|\Z)",
+    r"\[BEGIN FINAL RESPONSE\]([\s\S]*?)(?:\[END FINAL RESPONSE\]|\Z)",  # Apriel
     r"<\|begin_of_box\|>([\s\S]*?)(?:<\|end_of_box\|>|\Z)",  # GLM-4.5V
     r"<\|begin_of_solution\|>([\s\S]*?)(?:<\|end_of_solution\|>|\Z)",
     r"<\|START_RESPONSE\|>([\s\S]*?)(?:<\|END_RESPONSE\|>|\Z)",
 )
 _WRAPPED = [re.compile(pattern, re.IGNORECASE) for pattern in _WRAPPERS]
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_EMPTY_BOX = re.compile(_BOXED.pattern + r"\s*\}")
 _TEXT = re.compile(r"\\{1,2}(?:text|textbf|textit|mathrm|mathbf|mbox|textrm)\s*\{([^{}]*)\}")
 _FRACTION = re.compile(r"\\{1,2}[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 
@@ -71,9 +84,9 @@ _FRACTION = re.compile(r"\\{1,2}[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 def final_answer(raw: str) -> str:
     r"""The answer in a model's raw text, without space around it; "" where there is none.
 
-    In this order: reasoning is passed over (`<think>...</think>` and its kin, also where the prompt's template opened
-    it; reasoning that never ends is no answer); the text ends at the first end token; of `<answer>...</answer>` and its
-    kin, and of `\boxed{...}`, the last one that is not empty is the answer. A text that begins as JSON or as a fence of
+    In this order: the text ends at the first end token with something before it; reasoning is passed over
+    (`<think>...</think>` and its kin, also where the prompt's template opened it; reasoning that never ends is no
+    answer); of `<answer>...</answer>` and its kin, and of `\boxed{...}`, the last one that is not empty is the answer. A text that begins as JSON or as a fence of
     code keeps its wrappers, and marks inside a string of JSON are its content.
     """
     return _read(raw)[0]
@@ -130,7 +143,7 @@ def _channel(text: str) -> str | None:
     """The final channel of a text in channels; None if there are others alone; a text without any as it is."""
     bare = _BARE_CHANNELS.match(text)
     if bare:
-        return text[bare.end() :]
+        return text[bare.end() :] if bare[1] else None
     if "<|channel|>" not in text:
         return text
     channels = list(_CHANNEL.finditer(text))
@@ -146,45 +159,79 @@ def _ended(text: str) -> str:
 
 
 def _without_reasoning(text: str) -> tuple[str, bool]:
-    """The text without reasoning, and whether reasoning was left open."""
-    kept, place = "", 0
+    """The text without reasoning, and whether reasoning was left open.
+
+    Reasoning that opens a line and never ends leaves nothing, "Sure." before it is no answer; but what was said behind
+    other reasoning that ended is one.
+    """
+    kept: list[str] = []
+    place = 0
     opened: re.Match[str] | None = None
+    was_closed = False
+    quotes = _Quotes()
     for mark in _MARK.finditer(text):
         kind = str(mark.lastgroup)
         if opened is not None:
             if kind == f"c{str(opened.lastgroup)[1:]}":
-                opened, place, kept = None, mark.end(), f"{kept} "
+                opened, place, was_closed = None, mark.end(), True
+                kept.append(" ")
+                quotes.read(" ")
             continue
-        before = kept + text[place : mark.start()]
-        if _is_quoted(before):
+        before = text[place : mark.start()]
+        kept.append(before)
+        quotes.read(before)
+        place = mark.start()
+        if quotes.are_open:
             continue
         if kind.startswith("c"):  # opened by the prompt's template
-            kept, place = "", mark.end()
+            kept, place, was_closed = [], mark.end(), True
+            quotes = _Quotes()
         else:
-            kept, opened = before, mark
+            opened = mark
+    said = "".join(kept)
     if opened is None:
-        return kept + text[place:], False
-    if not kept.rpartition("\n")[2].strip():
-        return kept, True
-    return kept + text[opened.start() :], False
+        return said + text[place:], False
+    if said.rpartition("\n")[2].strip():
+        return said + text[opened.start() :], False
+    return (said if was_closed else ""), True
 
 
-def _is_quoted(before: str) -> bool:
-    """Whether what follows a text is inside a string of JSON, where marks are content: such a string has one line."""
-    line = before.rpartition("\n")[2]
-    return "{" in before and len(_QUOTE.findall(line)) % 2 == 1
+class _Quotes:
+    """Whether a text that is read piece by piece ends inside a string of JSON, which has one line, where marks are
+    content."""
+
+    def __init__(self) -> None:
+        self._has_brace = self._is_odd = False
+        self._last = ""
+
+    @property
+    def are_open(self) -> bool:
+        """Whether what follows is inside a string."""
+        return self._has_brace and self._is_odd
+
+    def read(self, piece: str) -> None:
+        """Read on."""
+        if not piece:
+            return
+        line = piece.rpartition("\n")[2]
+        is_new = len(line) < len(piece)
+        count = len(_QUOTE.findall(line)) - (not is_new and self._last == "\\" and line.startswith('"'))
+        self._is_odd = ((not is_new and self._is_odd) + count) % 2 == 1
+        self._has_brace |= "{" in piece
+        self._last = piece[-1]
 
 
 def _unwrapped(text: str) -> str:
-    """What stands in the last wrapper that is not empty; the text without any."""
+    """What stands in the last wrapper that is not empty; without any, the text beside them."""
     for wrapped in _WRAPPED:
         inside = [found.strip() for found in wrapped.findall(text)]
-        text = next((found for found in reversed(inside) if found), text)
+        if inside:
+            text = next((found for found in reversed(inside) if found), wrapped.sub(" ", text))
     return text
 
 
 def _unboxed(text: str) -> str:
-    r"""What stands in the last \boxed{} that is not empty, to its own closing brace; the text without any."""
+    r"""What stands in the last \boxed{} that is not empty, to its own closing brace; without any, the text beside them."""
     for found in reversed(list(_BOXED.finditer(text))):
         depth, end = 1, found.end()
         while end < len(text) and depth:
@@ -194,4 +241,4 @@ def _unboxed(text: str) -> str:
         inside = _FRACTION.sub(r"\1/\2", _TEXT.sub(r"\1", inside)).strip()
         if inside:
             return inside
-    return text
+    return _EMPTY_BOX.sub(" ", text)

@@ -7,6 +7,7 @@ functions is used, texts are read character by character, polygons are winding n
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -178,6 +179,7 @@ def _names_letter(asked: str, right: str, said: str) -> bool:
 
 def _listed(asked: str) -> list[str]:
     """The choices that a question lists behind capital letters from A on, the last such list; else 26 without words."""
+    asked = unicodedata.normalize("NFKC", asked)
     marks = [(place, end) for place in range(len(asked)) if (end := _end_of_mark(asked, place))]
     starts = [at for at, (place, _) in enumerate(marks) if asked[place] == "A"]
     for first in reversed(starts):
@@ -187,12 +189,29 @@ def _listed(asked: str) -> list[str]:
         ]  # fmt: skip
         borders = [place for place, _ in run[1:]] + [len(asked)]
         texts = [asked[end:border].strip() for (_, end), border in zip(run, borders, strict=True)]
-        texts = [text.split("\n")[0].strip(" .,;(") for text in texts]
+        texts = [text.split("\n")[0] for text in texts]
+        ends = [_end_of_sentence(text) for text in texts]
+        if max(ends[:-1], default=-1) < 0 <= ends[-1]:  # an instruction behind the last choice
+            texts[-1] = texts[-1][: ends[-1]]
+        texts = [text.strip(" .,;(、") for text in texts]
         if len(run) > 1:
             if len(set(texts)) == len(run):
                 return texts
             break
     return ["•" * count for count in range(1, 27)]
+
+
+def _end_of_sentence(text: str) -> int:
+    """The place of the first ".", "!" or "?" with a capital behind space; -1 for none. "St. Louis" is one sentence."""
+    for place, character in enumerate(text):
+        rest = text[place + 1 :]
+        bare = rest.lstrip()
+        if character not in ".!?" or rest == bare or not "A" <= bare[:1] <= "Z":
+            continue
+        title = text[max(place - 2, 0) : place]
+        if title not in ("Dr", "Mr", "Ms", "Mt", "St") or is_word(text[place - 3 : place - 2]):
+            return place
+    return -1
 
 
 def _end_of_mark(asked: str, place: int) -> int:
@@ -201,7 +220,7 @@ def _end_of_mark(asked: str, place: int) -> int:
     if not "A" <= asked[place] <= "Z" or is_word(before) or before == "'":
         return 0
     end = place + 1 + asked[place + 1 : place + 2].isspace()
-    if asked[end : end + 1] not in (".", ")", ":") or end >= len(asked):
+    if asked[end : end + 1] not in (".", ")", ":", "、") or end >= len(asked):
         return 0
     bare = asked[end + 1 :].lstrip()
     return len(asked) - len(bare) if bare else 0

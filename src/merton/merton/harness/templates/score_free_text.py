@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from typing import Any
 
@@ -35,16 +36,26 @@ def likeness_of_texts(question: str, right: str, said: str) -> float:
     return max(max(word_f1(wanted, part), word_f1(with_quantities(wanted), with_quantities(part))) for part in parts)
 
 
+SENTENCE_END = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMt)(?<!\bSt)[.!?]\s+(?=[A-Z])")
+
+
 def listed_choices(question: str) -> list[str]:
-    """The choices that a question lists by capital letters from A on; where it lists none, 26 without words."""
-    marks = list(re.finditer(r"(?<![\w'])([A-Z])\s?[.):]\s*(?=\S)", question))
+    """The choices that a question lists by capital letters from A on; where it lists none, 26 without words.
+
+    A sentence behind the last one, such as "Answer with the letter.", is no part of it.
+    """
+    question = unicodedata.normalize("NFKC", question)
+    marks = list(re.finditer(r"(?<![\w'])([A-Z])\s?[.):、]\s*(?=\S)", question))
     runs = [marks[place:] for place, mark in enumerate(marks) if mark[1] == "A"]
     for run in reversed(runs):
         count = next((at for at, mark in enumerate(run) if mark[1] != chr(65 + at)), len(run))
         if count > 1:
             ends = [*(mark.start() for mark in run[1:count]), len(question)]
             pieces = [question[mark.end() : end].strip() for mark, end in zip(run, ends, strict=False)]
-            texts = [piece.partition("\n")[0].strip(" .,;(") for piece in pieces]
+            lines = [piece.partition("\n")[0] for piece in pieces]
+            if not any(SENTENCE_END.search(line) for line in lines[:-1]):  # else it is part of the choices
+                lines[-1] = SENTENCE_END.split(lines[-1])[0]
+            texts = [line.strip(" .,;(、") for line in lines]
             if len(set(texts)) == count:
                 return texts
     return ["•" * place for place in range(1, 27)]
