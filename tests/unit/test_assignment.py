@@ -95,6 +95,14 @@ def test_a_tie_to_the_end_goes_to_the_earlier_dimension(text: str, winner: str) 
     assert found.by_order.tolist() == [winner == "A"]
 
 
+def test_a_second_round_without_a_valid_vote_is_counted() -> None:
+    """No second vote is valid, so the order of the taxonomy decides; each voter lacks that one vote."""
+    found = assigned("A- A- B- B- C-")
+    assert (found.dimension, found.by_order.tolist()) == (("A",), [True])
+    assert found.invalid == {f"voter {place}": 1 for place in range(5)}
+    assert found.balance().invalid == 5
+
+
 def test_votes_that_are_no_dimension_are_invalid() -> None:
     found = assigned("Z Z Z Z A")
     assert found.votes == ((None, None, None, None, "A"),)

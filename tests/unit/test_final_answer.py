@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merton.annotate.cache import CachedResponse
+from merton.annotate.prompting import _reply
 from merton.annotate.tables import value_of
 from merton.cognition.final_answer import final_answer, is_unfinished, spoken, without_reasoning
 from merton.cognition.models.base import Answer
@@ -154,6 +155,31 @@ def test_marks_inside_a_string_of_json_are_its_content(raw: str) -> None:
     assert parsed(raw, Thing).program.endswith("split('</think>')[-1]")
 
 
+class Marked(Model):
+    mark: int
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"mark": 4, "reason": "near"}',
+        '{"mark": 3} is the form. Mine: {"mark": 4}',
+        'The form is {"mark": 1..5}. Mine: {"mark": 4}',
+        'I think {these} are near. {"mark": 4} as {asked}',
+        '```json\n{"mark": 3}\n```\nNo:\n```json\n{"mark": 4}\n```',
+        '{"mark": 4} {"note": "done"}',
+    ],
+)
+def test_the_last_object_that_has_the_form_is_read(raw: str) -> None:
+    assert parsed(raw, Marked) == Marked(mark=4)
+
+
+def test_an_object_that_breaks_off_behind_a_whole_one_is_refused() -> None:
+    """The whole one may be the draft of the other."""
+    with pytest.raises(InputError, match="cannot be read"):
+        parsed('{"mark": 3} or better {"mark": 4', Marked)
+
+
 def test_an_object_inside_reasoning_that_was_cut_off_is_no_answer() -> None:
     with pytest.raises(InputError, match="no JSON object"):
         parsed('<think>perhaps {"program": "x"}', Thing)
@@ -231,3 +257,12 @@ def test_a_trial_compares_final_answers() -> None:
 
     ports = SimpleNamespace(_models={"describe": Reasoning()})
     assert local.LocalPorts.answer(ports, "describe", None, "?", "reference").text == "Pick it up."
+
+
+def test_annotations_keep_no_fault_of_an_adapter() -> None:
+    """It may be mended: the request is made again, as `merton curate evaluate` does."""
+    for output in (Answer(None), None):  # type: ignore[arg-type]
+        found = _reply("key", output, 0.1, "lab-vlm")
+        assert found.response is None
+    assert "lab-vlm" in _reply("key", Answer(None), 0.1, "lab-vlm").error  # type: ignore[arg-type]
+    assert _reply("key", Answer("B"), 0.1, "lab-vlm").response == '{"text":"B","truncated":false}'

@@ -97,7 +97,7 @@ class Cache:
             raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
 
     def forgotten(self, keys: Sequence[str]) -> dict[str, int]:
-        """How often a person had responses forgotten, of those keys among some of which that is true."""
+        """Key to how often a person had its response forgotten; keys that never were are left out."""
         try:
             rows = self._connection.execute("SELECT key, times FROM forgotten")  # few: each by hand
             times = dict(rows.fetchall())

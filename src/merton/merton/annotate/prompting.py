@@ -94,7 +94,10 @@ class ModelRunner:
                 return [reply for prompt in prompts for reply in self._run_batch([prompt], limit)]
             outputs = [error] * len(prompts)
         each_s = (self._clock() - started) / len(prompts)
-        return [_reply(key, output, each_s) for key, output in zip(keys, outputs, strict=True)]
+        return [
+            _reply(key, output, each_s, self._entry.name if self._entry else "the model")
+            for key, output in zip(keys, outputs, strict=True)
+        ]
 
     def _limit(self, entry: ModelEntry | PolicyEntry) -> RateLimit:
         if entry.name not in self._limits:
@@ -122,16 +125,16 @@ def _model_input(
     return Question((image,), request.text, entry.limit())
 
 
-def _reply(key: str, output: object, latency_s: float) -> Reply:
+def _reply(key: str, output: object, latency_s: float, model: str) -> Reply:
     """The reply to one request: an answer, a chunk, a failure of the model itself, or no outcome of the model."""
     if isinstance(output, INFRASTRUCTURE_ERRORS):
         reason = output if isinstance(output, MertonError) else f"{type(output).__name__}: {output}"
         return _unanswered(key, reason, isinstance(output, (MissingDependencyError, ImportError)))
     if isinstance(output, Answer):
         try:
-            output = checked_answer(output, "the model")
-        except InvalidAnswerError as error:
-            output = error
+            output = checked_answer(output, model)
+        except InvalidAnswerError as error:  # a fault of the adapter, which may be mended
+            return _unanswered(key, error)
     if isinstance(output, Answer | ActionChunk | MertonError):
         return Reply(key, _response(output), latency_s)
     if isinstance(output, Exception):  # an error in the adapter is not the model's answer

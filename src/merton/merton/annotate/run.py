@@ -113,7 +113,7 @@ def annotate(
     require_pyarrow()
     if batch < 1:
         raise InputError(f"a batch needs at least one image, got {batch}")
-    entries = [_limited(entry, max_tokens) for entry in _entries(models)]
+    entries = _entries(models, max_tokens)
     identities = [identity(entry, entry.build()) for entry in entries]
     images = read_dataset(dataset)
     about = {
@@ -140,14 +140,8 @@ def _write_opinions(out: Path, dataset: Path) -> None:
             (out / name).unlink(missing_ok=True)
 
 
-def _limited(entry: ModelEntry | PolicyEntry, max_tokens: int | None) -> ModelEntry | PolicyEntry:
-    if max_tokens is None or isinstance(entry, PolicyEntry):
-        return entry
-    return entry.model_copy(update={"max_tokens": max_tokens})
-
-
-def _entries(models: Sequence[str]) -> list[ModelEntry | PolicyEntry]:
-    """The catalogue's entries of the models; raises as `annotate` does."""
+def _entries(models: Sequence[str], max_tokens: int | None) -> list[ModelEntry | PolicyEntry]:
+    """The catalogue's entries of the models, VLMs with a least limit; raises as `annotate` does."""
     if not models:
         raise InputError("at least one model is needed")
     if len(set(models)) < len(models):
@@ -155,7 +149,7 @@ def _entries(models: Sequence[str]) -> list[ModelEntry | PolicyEntry]:
     entries = [entry_of(name) for name in models]
     for entry in entries:
         refuse_unsuitable(entry)
-    return entries
+    return [entry.limited(max_tokens) if isinstance(entry, ModelEntry) else entry for entry in entries]
 
 
 def _run_model(

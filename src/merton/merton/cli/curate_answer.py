@@ -69,9 +69,4 @@ def _told(key: str, value: dict[str, object], latency_s: float) -> str:
     else:
         text = str(value["text"]) if "text" in value else json.dumps(value)
     cut = ", cut off" if value.get("truncated") else ""
-    return f"{key} ({how}, {latency_s:.1f} s{cut}):\n{_visible(text)}\n"
-
-
-def _visible(text: str) -> str:
-    """A text of a model for the terminal: control characters, which may steer it, are shown as their codes."""
-    return "".join(letter if letter in "\n\t" or letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+    return f"{key} ({how}, {latency_s:.1f} s{cut}):\n{text}\n"

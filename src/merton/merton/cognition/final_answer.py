@@ -86,8 +86,9 @@ def final_answer(raw: str) -> str:
 
     In this order: the text ends at the first end token with something before it; reasoning is passed over
     (`<think>...</think>` and its kin, also where the prompt's template opened it; reasoning that never ends is no
-    answer); of `<answer>...</answer>` and its kin, and of `\boxed{...}`, the last one that is not empty is the answer. A text that begins as JSON or as a fence of
-    code keeps its wrappers, and marks inside a string of JSON are its content.
+    answer); of `<answer>...</answer>` and its kin, and of `\boxed{...}`, the last one that is not empty is the answer.
+    A text that begins as JSON or as a fence of code keeps its wrappers, and marks inside a string of JSON are its
+    content.
     """
     return _read(raw)[0]
 
@@ -231,7 +232,8 @@ def _unwrapped(text: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    r"""What stands in the last \boxed{} that is not empty, to its own closing brace; without any, the text beside them."""
+    r"""What stands in the last \boxed{} that is not empty, to its own closing brace; without any, the text
+    beside them."""
     for found in reversed(list(_BOXED.finditer(text))):
         depth, end = 1, found.end()
         while end < len(text) and depth:

@@ -61,7 +61,7 @@ class Balance(Model):
         kept: name to the number kept by sampling; without "Other".
         contested: questions that the first vote did not decide.
         entropy: of the shares of the named dimensions, divided by the logarithm of their number: 1 is even.
-        invalid: votes of the first round that were missing or named no dimension.
+        invalid: voters and questions whose vote was missing or named no dimension, in the first or the second round.
         unvoted: questions without one valid vote, which are counted under "Other".
     """
 

@@ -75,8 +75,13 @@ class Assignment:
 
     @property
     def invalid(self) -> dict[str, int]:
-        """Votes of the first round that were missing or named no dimension, by voter; without voters that have none."""
-        counts = {name: sum(row[place] is None for row in self.votes) for place, name in enumerate(self.voters)}
+        """Questions for which a vote was missing or named no dimension in a round, by voter; without voters that have
+        none."""
+        rounds = list(zip(self.votes, self.second, strict=True))
+        counts = {
+            name: sum(row[place] is None or None in again[place : place + 1] for row, again in rounds)
+            for place, name in enumerate(self.voters)
+        }
         return {name: count for name, count in counts.items() if count}
 
     @property

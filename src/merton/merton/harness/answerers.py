@@ -161,8 +161,7 @@ def _catalogued(name: str, pool: Pool, max_tokens: int | None) -> Answerer:
 
     if name not in MODELS:
         raise UnknownNameError("answerer", name, [*COMPUTED, *MODELS])
-    entry = MODELS[name]
-    return CataloguedModel(entry if max_tokens is None else entry.model_copy(update={"max_tokens": max_tokens}), pool)
+    return CataloguedModel(MODELS[name].limited(max_tokens), pool)
 
 
 def _skill(name: str) -> float:

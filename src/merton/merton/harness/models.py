@@ -11,10 +11,10 @@ from typing import Any
 from merton.annotate.cache import Cache, CachedResponse
 from merton.annotate.identity import identity
 from merton.cognition.models import base
-from merton.cognition.models.base import Answer, ModelEntry, VisionLanguageModel
+from merton.cognition.models.base import ModelEntry, VisionLanguageModel, checked_answer
 from merton.curation.pool import Pool
 from merton.curation.question import Question
-from merton.errors import INFRASTRUCTURE_ERRORS, InputError, MertonError, describe_error
+from merton.errors import INFRASTRUCTURE_ERRORS, InputError, InvalidAnswerError, MertonError, describe_error
 from merton.harness.answerers import Reply
 from merton.models.rate_limit import RateLimit
 from merton.world.observation import Image
@@ -62,6 +62,8 @@ class CataloguedModel:
             said, latency_s = self._ask([images[place] for place in chosen], prompt, limit)
         except InputError as error:
             return Reply("", unasked=str(error))
+        except InvalidAnswerError as error:  # of an adapter that gives none
+            return Reply("", unasked=str(error), called=True)
         except INFRASTRUCTURE_ERRORS:
             raise
         except Exception as error:  # the adapter of a lab may raise anything
@@ -90,9 +92,8 @@ class CataloguedModel:
             self.calls += 1
             return {"failed": str(error)}, time.monotonic() - began_s
         self.calls += 1
-        if not isinstance(output, Answer) or not isinstance(output.text, str):
-            raise TypeError(f"its adapter gave a {type(output).__name__} instead of an answer")
-        return {"text": output.text, "truncated": output.truncated}, time.monotonic() - began_s
+        answer = checked_answer(output, self.name)
+        return {"text": answer.text, "truncated": answer.truncated}, time.monotonic() - began_s
 
     def _images(self, question: Question) -> list[Image]:
         if self._shown[0] != question.id:

@@ -108,7 +108,12 @@ def checked_answer(output: object, model: str) -> Answer:
         raise InvalidAnswerError(f"{model} gave {_article(output)} instead of an answer")
     if not isinstance(output.text, str):
         raise InvalidAnswerError(f"the answer of {model} is no text but {_article(output.text)}")
-    return replace(output, text=output.text.encode("utf-8", "replace").decode().replace("\0", ""))
+    return replace(output, text=sendable(output.text))
+
+
+def sendable(text: str) -> str:
+    """A text without what UTF-8 and the strings of ROS cannot hold (see `checked_answer`)."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _article(value: object) -> str:
@@ -144,6 +149,10 @@ class ModelEntry(Entry):
     def limit(self, asked: int = MAX_TOKENS) -> int:
         """The limit [tokens] of an answer for which a question asks for some."""
         return max(asked, self.max_tokens or 0)
+
+    def limited(self, max_tokens: int | None) -> ModelEntry:
+        """The entry with another least limit; with its own for None."""
+        return self if max_tokens is None else self.model_copy(update={"max_tokens": max_tokens})
 
     def build(self) -> VisionLanguageModel:
         """See `Entry.build`."""

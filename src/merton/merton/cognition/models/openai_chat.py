@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import cv2
 from pydantic import Field
 
-from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
+from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel, sendable
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.base import Finding
@@ -220,8 +220,7 @@ class OpenAIChat(VisionLanguageModel):
             content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
         if not isinstance(content, str):
             raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
-        # without half surrogate pairs, which JSON can have and UTF-8 cannot, and without zeros, which end ROS strings
-        return content.encode("utf-8", "replace").decode().replace("\0", "").strip(), is_cut
+        return sendable(content).strip(), is_cut
 
 
 def png_url(image: Image) -> str:

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pydantic import ConfigDict
-
 from merton.config import Model, validated
 from merton.curation.agents import FEWEST, MOST, Critique, Finding
-from merton.curation.llm.reading import parsed
+from merton.curation.llm.reading import objects, parsed
 from merton.curation.taxonomy import OTHER, Dimension, Taxonomy
 from merton.errors import InputError, did_you_mean
 
@@ -111,7 +109,8 @@ class Review(Form[Critique]):
 
     def read(self, text: str) -> Part[Critique]:
         """See `Form.read`."""
-        entries, faults = _entries(text, "findings")
+        content, faults = _object(text, "findings")
+        entries = _listed_in(content, "findings")
         found: list[Finding] = []
         for number, entry in enumerate(entries, 1):
             try:
@@ -121,7 +120,7 @@ class Review(Form[Critique]):
         if faults and not found:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             raise InputError(f"{faults[0]}{more}")
-        summary = parsed_loosely(text).get("summary")
+        summary = content.get("summary")
         told = summary if isinstance(summary, str) and plain(summary) not in self._examples else ""
         return Part(Critique(findings=tuple(found), summary=told, dropped=tuple(faults)), tuple(faults))
 
@@ -189,21 +188,6 @@ class Ballot(Form[Mapping[str, str]]):
         return Part(votes, (told, *second.faults) if missing else ())
 
 
-class _Loose(Model):
-    """Any JSON object."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
-
-
-def parsed_loosely(text: str) -> dict[str, Any]:
-    """The JSON object in an answer; of one that breaks off in a list of objects, what comes before.
-
-    Raises:
-        InputError: as `merton.curation.llm.reading.parsed`.
-    """
-    return _object(text)[0]
-
-
 def canonical(name: str, names: Iterable[str]) -> str | None:
     """The one of some names that `name` stands for, capital letters and spaces around it aside; None for none."""
     return {one.lower(): one for one in names}.get(name.strip().lower())
@@ -214,27 +198,38 @@ def plain(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".")
 
 
-def _object(text: str) -> tuple[dict[str, Any], list[str]]:
-    """The object in an answer, and the fault of one that breaks off."""
+def _object(text: str, key: str) -> tuple[dict[str, Any], list[str]]:
+    """The last object with a key in an answer, or else the last one; of one that breaks off in a list of objects, what
+    comes before, and the fault.
+
+    Raises:
+        InputError: as `merton.curation.llm.reading.objects`.
+    """
+    faults: list[str] = []
     try:
-        return dict(parsed(text, _Loose).model_extra or {}), []
+        found = objects(text)
     except InputError as error:
         try:
-            kept = parsed(text[: text.rfind("}") + 1] + "]}", _Loose)
+            found = objects(text[: text.rfind("}") + 1] + "]}")
         except InputError:
             raise error from None
-        return dict(kept.model_extra or {}), [f"the answer breaks off: {error}"]
+        faults = [f"the answer breaks off: {error}"]
+    return next((one for one in reversed(found) if key in one), found[-1]), faults
 
 
 def _entries(text: str, key: str) -> tuple[list[Any], list[str]]:
     """The list under a key of an answer's object, and the faults so far; raises InputError for none."""
-    found, faults = _object(text)
-    if key not in found:
-        there = f"; it has: {_listed(found)}" if found else ""
+    content, faults = _object(text, key)
+    return _listed_in(content, key), faults
+
+
+def _listed_in(content: Mapping[str, Any], key: str) -> list[Any]:
+    if key not in content:
+        there = f"; it has: {_listed(content)}" if content else ""
         raise InputError(f"the answer: {key}: is missing{there}")
-    if not isinstance(found[key], list):
+    if not isinstance(content[key], list):
         raise InputError(f"the answer: {key}: must be a list")
-    return found[key], faults
+    return list(content[key])
 
 
 def _known_keys(entry: Any, model: type[Model], where: str) -> dict[str, Any]:
