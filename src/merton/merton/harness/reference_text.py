@@ -85,15 +85,20 @@ _MOST_DIGITS = 300
 
 
 def _short_numbers(text: str) -> Iterator[str]:
-    """The pieces of a text, with a space for each run of more than `_MOST_DIGITS` digits, perhaps with commas."""
+    """The pieces of a text, with a space for each number of more than `_MOST_DIGITS` digits, perhaps with commas."""
     place = 0
     while place < len(text):
-        end, digits = place, 0
-        while text[end : end + 1].isdecimal():
-            end, digits = end + 1, digits + 1
-            end += text[end : end + 1] == ","
-        yield text[place : max(end, place + 1)] if digits <= _MOST_DIGITS else " "
-        place = max(end, place + 1)
+        end, digits, most = place, 0, 0
+        while end < len(text) and (text[end].isdecimal() or text[end] in ".,/"):
+            if text[end].isdecimal():
+                digits += 1
+            elif text[end] != "," or not text[end - 1 : end].isdecimal():
+                digits = 0
+            most = max(most, digits)
+            end += 1
+        end = max(end, place + 1)
+        yield text[place:end] if most <= _MOST_DIGITS else " "
+        place = end
 
 
 def _unit_in_characters(text: str, place: int) -> tuple[str, int]:

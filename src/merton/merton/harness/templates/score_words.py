@@ -55,7 +55,7 @@ def spaced(text: str) -> str:
     text = unicodedata.normalize("NFKC", re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞↉])", " ", text)).translate(
         {0x2212: "-", 0x2010: "-", 0x2044: "/", 0x2019: "'"}
     )
-    text = re.sub(r"(?:\d,?){301,}", " ", text)
+    text = re.sub(r"[\d.,/]+", lambda run: " " if re.search(r"(?:\d,?){301}", run[0]) else run[0], text)
     names = "|".join(CHARACTER_UNITS)
     text = re.sub(rf"(?<=\d)\s*({names})", lambda found: f" {CHARACTER_UNITS[found[1]]} ", text)
     return re.sub(rf"([{UNSPACED}][{MARKS}]*)", r" \1 ", text)
