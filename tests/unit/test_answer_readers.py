@@ -75,7 +75,16 @@ def test_no_choice_and_several_choices_are_none(said: str) -> None:
     "said",
     [
         *("The answer cannot be B", "I don't think it is B", "B can't be right", "I rule out B", "Eliminate B"),
-        *("B is ruled out", "anything but B", "B不对", "B是错的", "不选B", "不可能是B", "B选项不对", "B is the wrong answer"),
+        *(
+            "B is ruled out",
+            "anything but B",
+            "B不对",
+            "B是错的",
+            "不选B",
+            "不可能是B",
+            "B选项不对",
+            "B is the wrong answer",
+        ),
         *("I do not choose option B", "I would never say the answer is B", "It’s not B", "I can’t say B", "排除B"),
         *("It is not A or B", "A and B are wrong", "A, B and C are wrong", "not A, B or C"),
         *("The answer is not right.", "It is not on the right.", "right is wrong", "The answer isn't right"),
@@ -92,7 +101,13 @@ def test_a_choice_that_is_rejected_is_not_named(said: str) -> None:
     [
         *("B, because A is wrong", "not A but B", "The answer is B, not A", "It is not A and B is correct"),
         *("The answer is B and A is wrong", "It is B, and A can't be right", "B is not wrong", "B cannot be wrong"),
-        *("A and C are wrong, so B", "anything but A? No: B", "I am not sure it is B.", "I rule out A, so B", "不选A，选B"),
+        *(
+            "A and C are wrong, so B",
+            "anything but A? No: B",
+            "I am not sure it is B.",
+            "I rule out A, so B",
+            "不选A，选B",
+        ),
         *("It is not left; it is right.", "The cup is not on the left, but on the right.", "not left. right"),
         *("정답: B입니다", "B번", "답은 B입니다", "답: B"),
     ],
