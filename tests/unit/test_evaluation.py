@@ -379,6 +379,15 @@ def test_a_program_asks_for_no_absurd_number_of_tokens(tmp_path: Path, most: str
     assert "max_tokens must be a whole number from 1 to 4096" in found.rows[0].error
 
 
+@pytest.mark.parametrize(
+    "body", ["return 'A'", "try:\n        ask('?', 0)\n    except ValueError:\n        return 'A'"]
+)
+def test_a_program_that_did_not_ask_is_no_answer_of_the_model(tmp_path: Path, body: str) -> None:
+    found = evaluate(one_choice(), [Counting()], tmp_path, sandbox=Unguarded(), pipeline=raw_program("infer", body))
+    assert (found.rows[0].score, found.rows[0].error) == (None, "")
+    assert found.rows[0].unasked == "the program put no question to it that can be asked"
+
+
 def test_a_program_asks_twenty_times_about_a_case(tmp_path: Path) -> None:
     counting = Counting()
     spoiled = raw_program("infer", "return [ask(f'{n}?') for n in range(3000)][0]")

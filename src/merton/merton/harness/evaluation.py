@@ -232,8 +232,11 @@ class _Work:
         for place, (prediction, score) in enumerate(zip(said, scored, strict=True)):
             cut_off, error = place in conversation.cut_off, prediction.error or score.error
             unasked = conversation.unasked.get(place, "")
-            if cut_off and not (unasked or error) and place not in conversation.answered:
-                unasked = cut_off_sentence()
+            if not (unasked or error or place in conversation.answered):
+                if cut_off:
+                    unasked = cut_off_sentence()
+                elif place not in conversation.met:
+                    unasked = "the program put no question to it that can be asked"
             value = None if unasked or error else float(score.value)
             row = {"prediction": texts[place], "score": value, "error": error, "unasked": unasked}
             rows.append({**row, "cut_off": cut_off})
