@@ -28,6 +28,10 @@ def saying(content: Any, finish_reason: str = "stop") -> Any:
     return replying(200, {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}]})
 
 
+def ending(finish_reason: str, **message: Any) -> Any:
+    return replying(200, {"choices": [{"message": {"content": "", **message}, "finish_reason": finish_reason}]})
+
+
 def chat(wire: Wire, **chosen: Any) -> OpenAIChat:
     patience = chosen.pop("patience", Patience(deadline_s=LIMIT_S, pause_s=0.01))
     values = {"url": wire.http + "/v1", "model": "eyes-7b", "patience": patience, **chosen}
@@ -69,11 +73,49 @@ def test_further_fields_and_fields_left_out() -> None:
         ("  \n", ""),
         ([{"type": "text", "text": "Red "}, {"type": "text", "text": "cube"}], "Red cube"),
         ("red\ud800 \0cube", "red? cube"),
+        ([{"type": "reasoning", "text": "thinking"}, {"type": "text", "text": "B"}], "B"),
+        ([{"type": "output_text", "text": "B"}], "B"),
+        ([{"text": "B"}, {"type": "image", "text": "C"}], "B"),
     ],
 )
 def test_an_empty_reply_is_an_answer(content: Any, text: str) -> None:
     with http_server(saying(content)) as wire:
         assert chat(wire).answer([IMAGE], "?").text == text
+
+
+@pytest.mark.parametrize("step", [ending("stop", content="I cannot.", refusal="no"), ending("tool_calls", content="B")])
+def test_words_in_the_content_are_an_answer_whatever_is_beside_them(step: Any) -> None:
+    with http_server(step) as wire:
+        assert chat(wire).answer([IMAGE], "?").text in ("I cannot.", "B")
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (ending("content_filter"), "content_filter"),
+        (ending("content_filter", content="The red"), "content_filter"),
+        (ending("tool_calls"), "tool_calls"),
+        (ending("function_call", content=None), "function_call"),
+        (ending("stop", refusal="I cannot help with that."), "I cannot help with that"),
+        (ending("stop", content=None, refusal="I cannot help with that."), "I cannot help with that"),
+        (ending("stop", content=[{"type": "image"}]), "not there"),
+        (ending("stop", content=[{"type": "reasoning", "text": "thinking"}]), "not there"),
+    ],
+)
+def test_a_reply_without_a_whole_answer_is_none_and_says_why(step: Any, reason: str) -> None:
+    """The values of OpenAI's API reference: finish_reason, and `refusal` beside the content."""
+    with http_server(step) as wire:
+        with pytest.raises(InvalidAnswerError, match=reason):
+            chat(wire).answer([IMAGE], "?")
+        assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize("finish_reason", ["error", "abort"])
+def test_an_answer_that_the_server_broke_off_is_asked_for_again(finish_reason: str) -> None:
+    with http_server(ending(finish_reason, content="The red"), saying("B")) as wire:
+        assert chat(wire).answer([IMAGE], "?").text == "B"
+    with http_server(ending(finish_reason)) as wire, pytest.raises(InfrastructureError, match=finish_reason):
+        chat(wire).answer([IMAGE], "?")
 
 
 def test_an_answer_that_was_cut_off_is_marked() -> None:

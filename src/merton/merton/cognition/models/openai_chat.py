@@ -22,8 +22,16 @@ from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.base import Finding
 from merton.models.catalogue import ImagePreparation
-from merton.models.remote import HttpServer, Patience, Reply, check_server, code_of
+from merton.models.remote import HttpServer, Patience, Reply, TransientError, check_server, code_of
+from merton.results.text import one_line
 from merton.world.observation import Image
+
+BROKEN = ("error", "abort")
+"""Values of finish_reason of an answer that the server did not finish: OpenRouter's, and those of vLLM and SGLang."""
+TOOLS = ("tool_calls", "function_call")
+"""Values of finish_reason of an answer that calls a tool, though none is offered."""
+TEXTS = ("text", "output_text")
+"""Types of the parts of a content that are words of the answer."""
 
 
 class ChatSettings(Model):
@@ -199,7 +207,10 @@ class OpenAIChat(VisionLanguageModel):
             raise
 
     def _read(self, reply: Reply) -> tuple[str, bool]:
-        """The text of an answer, and whether it was cut off."""
+        """The text of an answer, and whether it was cut off.
+
+        A refusal in words of the content is an answer as any other.
+        """
         body = reply.value() if reply.status in (200, 500) else None
         error = body.get("error") if isinstance(body, dict) else None
         if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton model serve`
@@ -209,18 +220,38 @@ class OpenAIChat(VisionLanguageModel):
             choice = value["choices"][0]
             if fault := choice.get("error"):  # of the server that a gateway asks
                 reply.refuse(code_of(fault) or 400, "an error in place of an answer")
-            content, is_cut = choice["message"]["content"], choice.get("finish_reason") == "length"
+            message, finish = choice["message"], choice.get("finish_reason")
+            content, refusal = message["content"], message.get("refusal")
         except (TypeError, KeyError, IndexError, AttributeError):
             raise InfrastructureError(f"{self._server.url} replies, but not as chat does: {reply.excerpt()}") from None
-        if content is None or content == []:
-            why = ": max_tokens was used up before its first word" if is_cut else ""
-            raise InvalidAnswerError(f"the answer of {self.name} is not there, content is null or has no part{why}")
+        if finish in BROKEN:
+            raise TransientError(f"the answer ended with finish_reason {finish!r}: {reply.excerpt()}")
         if isinstance(content, list):
-            parts = [part.get("text") or "" for part in content if isinstance(part, dict)]
-            content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
+            content = _text_of(content)
+        has_words = isinstance(content, str) and bool(content.strip())
+        if finish == "content_filter" or (finish in TOOLS and not has_words):
+            raise InvalidAnswerError(f"{self.name} gave no whole answer: its finish_reason is {finish!r}")
+        if refusal and not has_words:
+            raise InvalidAnswerError(f"{self.name} refused: {one_line(refusal, 300)}")
+        is_cut = finish == "length"
+        if content is None:
+            why = ": max_tokens was used up before its first word" if is_cut else ""
+            raise InvalidAnswerError(f"the answer of {self.name} is not there, content is null or has no text{why}")
         if not isinstance(content, str):
             raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
         return sendable(content).strip(), is_cut
+
+
+def _text_of(parts: list[Any]) -> object:
+    """The text of a content in parts, of which reasoning, images and others are no words; None without a text."""
+    texts = [
+        part["text"]
+        for part in parts
+        if isinstance(part, dict) and part.get("type", "text") in TEXTS and part.get("text") is not None
+    ]
+    if not texts:
+        return None
+    return "".join(texts) if all(isinstance(text, str) for text in texts) else texts
 
 
 def png_url(image: Image) -> str:
