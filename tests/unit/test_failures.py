@@ -24,7 +24,10 @@ from merton.errors import (
     InfrastructureError,
     InvalidAnswerError,
     MissingDependencyError,
+    describe_error,
+    is_infrastructure,
     missing_library,
+    reason_of,
 )
 from merton.experiment.failed_models import failed_models
 from merton.experiment.local import LocalPorts
@@ -136,6 +139,56 @@ def test_a_missing_package_or_server_is_not_the_models_outcome(
 ) -> None:
     with pytest.raises(InfrastructureError, match=says):
         done(ports, monkeypatch, experiment(vlm))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("torch", "OutOfMemoryError"),
+        ("httpx2", "ConnectError"),
+        ("httpx2", "ReadTimeout"),
+        ("openai", "APIConnectionError"),
+        ("openai", "APITimeoutError"),
+        ("websockets.exceptions", "ConnectionClosedError"),
+        ("asyncio", "TimeoutError"),
+        ("concurrent.futures", "TimeoutError"),
+    ],
+)
+def test_the_infrastructure_is_known_by_the_names_of_its_libraries(module: str, name: str) -> None:
+    kind = getattr(pytest.importorskip(module, exc_type=ImportError), name)
+    assert is_infrastructure(kind.__new__(kind))
+    assert not is_infrastructure(RuntimeError("CUDA error: an illegal memory access"))
+    assert not is_infrastructure(InvalidAnswerError("no text"))
+
+
+def test_a_class_of_a_library_is_no_outcome_of_the_model(ports: LocalPorts, monkeypatch: pytest.MonkeyPatch) -> None:
+    import failing_models
+
+    class OutOfMemoryError(RuntimeError):
+        """As torch's, whose base it has."""
+
+    def raises(*_: Any, **__: Any) -> Any:
+        raise OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(failing_models.Voiceless, "answer", raises)
+    monkeypatch.setattr(failing_models.Motionless, "act", raises)
+    for vlm, vla in (("vlm-raises", "hold"), ("describe", "vla-raises")):
+        with pytest.raises(InfrastructureError, match="CUDA out of memory"):
+            done(ports, monkeypatch, experiment(vlm, vla))
+
+
+def test_a_long_text_of_an_error_is_cut_where_it_is_caught_and_where_it_is_stored(tmp_path: Any) -> None:
+    long = "not\n a shape " * 100_000
+    for error in (ValueError(long), InvalidAnswerError(long)):
+        assert len(reason_of(error)) < 1100
+        assert "\n" not in reason_of(error)
+    assert describe_error(ValueError("short")) == "ValueError: short"
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        store.record(record_of("agent", Outcome.INVALID_ACTION, error_code=101, error_message=long))
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        (read,) = store.records("id")
+    assert len(read.error_message) == 10_000
+    assert read.error_message.endswith("…")
 
 
 def test_a_class_that_needs_a_missing_package_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:

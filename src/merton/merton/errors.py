@@ -206,11 +206,31 @@ def require(module: str, extra: str, user: str) -> ModuleType:
 INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError, ImportError, OSError, MemoryError)
 """Errors that are no outcome of the model which raises them: a missing server, package, file or memory says nothing
 about it. Ours: code of a lab raises the types of Python, and OSError has ConnectionError, TimeoutError and files."""
+INFRASTRUCTURE_NAMES = frozenset(
+    {"OutOfMemoryError", "TransportError", "APIConnectionError", "ConnectionClosed", "RpcError", "TimeoutError"}
+)
+"""Classes of the same meaning in libraries that Merton need not import: torch, httpx (and httpx2), openai (and
+anthropic), websockets, grpc, and the two of asyncio and concurrent.futures, which Python 3.10 keeps apart from its own.
+`merton.models.serving`, which is copied alone, has the same names."""
+LONGEST_REASON = 1000
+"""Characters of an error's text in a sentence; a library may put a whole array or page into it."""
+
+
+def is_infrastructure(error: BaseException) -> bool:
+    """Whether an error is no outcome of the model that raised it, by its class or the name of one of its classes."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, INFRASTRUCTURE_ERRORS) or not names.isdisjoint(INFRASTRUCTURE_NAMES)
 
 
 def reason_of(error: Exception) -> str:
-    """An error in one sentence: that of Merton's own as it is, any other as `describe_error`."""
-    return str(error) if isinstance(error, MertonError) else describe_error(error)
+    """An error in one line: the text of Merton's own up to `LONGEST_REASON` characters, any other as `describe_error`."""
+    return _one_line(error) if isinstance(error, MertonError) else describe_error(error)
+
+
+def _one_line(error: Exception) -> str:
+    """The text of an error on one line of `LONGEST_REASON` characters at most."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
 
 
 def missing_library(error: ImportError) -> MissingDependencyError | None:
@@ -227,9 +247,10 @@ SYSTEM_PACKAGES = {"libgomp.so.1": "libgomp1", "libGL.so.1": "libgl1", "libEGL.s
 
 
 def describe_error(error: Exception) -> str:
-    """An error raised by code that is not Merton's, in one sentence: its type, its text, file and line."""
+    """An error raised by code that is not Merton's, in one line: its type, its text up to
+    `LONGEST_REASON` characters, file and line."""
     frames = traceback.extract_tb(error.__traceback__)
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    text = f"{type(error).__name__}: {_one_line(error)}"
     if not frames or isinstance(error, SyntaxError):  # the text of a SyntaxError names the place itself
         return text
     return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"

@@ -17,16 +17,19 @@ from merton.annotate.work import Job, Reply, Request, WorkItem
 from merton.cognition.models.base import Answer, ModelEntry, Question, checked_answer
 from merton.decision.models.base import PolicyEntry
 from merton.errors import (
-    INFRASTRUCTURE_ERRORS,
+    LONGEST_REASON,
     InfrastructureError,
     InputError,
     InvalidAnswerError,
     MertonError,
     MissingDependencyError,
+    is_infrastructure,
+    reason_of,
 )
 from merton.models.base import ModelAdapter
 from merton.models.rate_limit import RateLimit
 from merton.perception.dataset.intake import decode
+from merton.results.text import one_line
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
 
@@ -89,7 +92,7 @@ class ModelRunner:
             if len(outputs) != len(prompts):
                 raise InfrastructureError(f"{len(prompts)} requests gave {len(outputs)} responses")
         except Exception as error:
-            own = isinstance(error, MertonError) and not isinstance(error, INFRASTRUCTURE_ERRORS)
+            own = isinstance(error, MertonError) and not is_infrastructure(error)
             if own and len(prompts) > 1:
                 return [reply for prompt in prompts for reply in self._run_batch([prompt], limit)]
             outputs = [error] * len(prompts)
@@ -127,7 +130,7 @@ def _model_input(
 
 def _reply(key: str, output: object, latency_s: float, model: str) -> Reply:
     """The reply to one request: an answer, a chunk, a failure of the model itself, or no outcome of the model."""
-    if isinstance(output, INFRASTRUCTURE_ERRORS):
+    if isinstance(output, Exception) and is_infrastructure(output):
         reason = output if isinstance(output, MertonError) else f"{type(output).__name__}: {output}"
         return _unanswered(key, reason, isinstance(output, (MissingDependencyError, ImportError)))
     if isinstance(output, Answer):
@@ -149,9 +152,9 @@ def _response(output: Answer | ActionChunk | MertonError) -> str:
     elif isinstance(output, ActionChunk):
         value = {"deltas": output.deltas.tolist(), "step_s": output.step_s, "frame": output.frame, "done": output.done}
     else:
-        value = {"failed": str(output)}
+        value = {"failed": reason_of(output)}
     return json.dumps(value, separators=(",", ":"))
 
 
 def _unanswered(key: str, reason: object, permanent: bool = False) -> Reply:
-    return Reply(key, None, 0.0, " ".join(str(reason).split()), permanent)
+    return Reply(key, None, 0.0, one_line(reason, LONGEST_REASON), permanent)

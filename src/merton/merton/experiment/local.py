@@ -17,11 +17,11 @@ from merton.cognition.final_answer import spoken
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel, checked_answer
 from merton.decision.models.base import POLICIES, Policy
 from merton.errors import (
-    INFRASTRUCTURE_ERRORS,
     InfrastructureError,
     InputError,
     InvalidActionError,
     InvalidAnswerError,
+    is_infrastructure,
     missing,
     missing_library,
     reason_of,
@@ -162,10 +162,9 @@ class LocalPorts:
         try:
             limit = MODELS[model].limit()
             return spoken(checked_answer(self._models[model].answer([image], question, limit), model), limit)
-        except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureError(reason_of(error)) from error
         except Exception as error:  # a model may raise anything
-            raise InvalidAnswerError(reason_of(error)) from error
+            kind = InfrastructureError if is_infrastructure(error) else InvalidAnswerError
+            raise kind(reason_of(error)) from error
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
         """Have a policy of the catalogue decide; raises InvalidActionError for everything it cannot do.
@@ -188,10 +187,9 @@ class LocalPorts:
                 chunk.deltas, step_s, frame=chunk.frame, model=model, latency_s=chunk.latency_s, done=chunk.done
             )
             return replace(checked, images={name: view.stamp_ns for name, view in views})
-        except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureError(reason_of(error)) from error
         except Exception as error:  # a model may raise anything
-            raise InvalidActionError(reason_of(error)) from error
+            kind = InfrastructureError if is_infrastructure(error) else InvalidActionError
+            raise kind(reason_of(error)) from error
 
     def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Carry out a chunk in lockstep; a stop by prediction or by contact ends it and latches."""

@@ -14,7 +14,7 @@ from merton.cognition.models import base
 from merton.cognition.models.base import ModelEntry, VisionLanguageModel, checked_answer
 from merton.curation.pool import Pool
 from merton.curation.question import Question
-from merton.errors import INFRASTRUCTURE_ERRORS, InputError, InvalidAnswerError, MertonError, describe_error
+from merton.errors import InputError, InvalidAnswerError, MertonError, describe_error, is_infrastructure, reason_of
 from merton.harness.answerers import Reply
 from merton.models.rate_limit import RateLimit
 from merton.world.observation import Image
@@ -64,9 +64,9 @@ class CataloguedModel:
             return Reply("", unasked=str(error))
         except InvalidAnswerError as error:  # of an adapter that gives none
             return Reply("", unasked=str(error), called=True)
-        except INFRASTRUCTURE_ERRORS:
-            raise
         except Exception as error:  # the adapter of a lab may raise anything
+            if is_infrastructure(error):
+                raise
             return Reply("", unasked=f"{self.name} failed: {describe_error(error)}", called=True)
         if self.cache:
             self.cache.add([(key, CachedResponse(json.dumps(said), latency_s))])
@@ -86,11 +86,13 @@ class CataloguedModel:
             output = self._model.respond([base.Question(tuple(images), prompt, max_tokens)])[0]
             if isinstance(output, Exception):
                 raise output
-        except (InputError, *INFRASTRUCTURE_ERRORS):
+        except InputError:
             raise
         except MertonError as error:
+            if is_infrastructure(error):
+                raise
             self.calls += 1
-            return {"failed": str(error)}, time.monotonic() - began_s
+            return {"failed": reason_of(error)}, time.monotonic() - began_s
         self.calls += 1
         answer = checked_answer(output, self.name)
         return {"text": answer.text, "truncated": answer.truncated}, time.monotonic() - began_s

@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, reason_of
+from merton.errors import InfrastructureError, is_infrastructure, reason_of
 from merton.models.base import ModelAdapter, Request, Response
 from merton.models.catalogue import Entry
 
@@ -167,9 +167,9 @@ class ModelWorker(Generic[Request, Response]):
         if self.model is None:
             try:
                 self.model = self._entry.build()
-            except INFRASTRUCTURE_ERRORS:
-                raise
             except Exception as error:
+                if is_infrastructure(error):
+                    raise
                 raise InfrastructureError(f"{self.name} cannot be built: {reason_of(error)}") from error
         return self.model
 
@@ -181,7 +181,7 @@ class ModelWorker(Generic[Request, Response]):
                 raise ValueError(f"{self.name} gave {len(results)} results for {len(requests)} requests")
             return results
         except Exception as error:
-            if len(requests) == 1 or isinstance(error, INFRASTRUCTURE_ERRORS):
+            if len(requests) == 1 or is_infrastructure(error):
                 return [error] * len(requests)
         return [result for request in requests for result in self._results(model, [request])]
 

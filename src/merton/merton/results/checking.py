@@ -12,6 +12,8 @@ from merton.errors import InputError
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.schema import SCORE_RANGES
 
+LONGEST_ERROR = 10_000
+"""Characters of an error's text in a record; `merton.results.rows` finds a record with a very long text damaged."""
 MAX_NAME = 200
 """Characters of a name that comes from outside: the id of an agent, a case or a source."""
 
@@ -68,7 +70,9 @@ def checked_trial(record: TrialRecord) -> TrialRecord:
         level=_integer(record, "level", record.case.level, 5),
     )
     # An error text may quote raw bytes of a broken server; losing a result over that would be worse than a "?".
-    changes["error_message"] = record.error_message.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    told = record.error_message[: LONGEST_ERROR + 1]
+    told = told if len(told) <= LONGEST_ERROR else f"{told[: LONGEST_ERROR - 1]}…"
+    changes["error_message"] = told.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
     for name, text in (("experiment", record.experiment), ("agent", record.agent), ("case", record.case.id)):
         if not text or not text.isprintable():
             raise InputError(f"the {name} of trial {record.id!r} must be printable text, got {text!r}")

@@ -10,12 +10,12 @@ import numpy as np
 
 from merton.decision.models.base import POLICIES, Policy
 from merton.errors import (
-    INFRASTRUCTURE_ERRORS,
     ErrorCode,
     InfrastructureError,
     InputError,
     InvalidActionError,
     UnknownNameError,
+    is_infrastructure,
     reason_of,
 )
 from merton.execution.gate.image_quality import ImageQuality, quality_verdict
@@ -279,10 +279,9 @@ def decided(policy: str, observation: Observation) -> ActionChunk:
         chunk = asked.act(observation)
         step_s = round(chunk.step_s * 1e9) / 1e9 if np.isfinite(chunk.step_s) else chunk.step_s
         return checked_chunk(chunk.deltas, step_s, frame=chunk.frame, model=policy, done=chunk.done)
-    except INFRASTRUCTURE_ERRORS as error:
-        raise InfrastructureError(reason_of(error)) from error
     except Exception as error:  # a model may raise anything
-        raise InvalidActionError(reason_of(error)) from error
+        kind = InfrastructureError if is_infrastructure(error) else InvalidActionError
+        raise kind(reason_of(error)) from error
 
 
 def _is_same(one: ActionChunk, other: ActionChunk) -> bool:

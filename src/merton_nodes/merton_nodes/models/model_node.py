@@ -13,7 +13,6 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
 from merton.errors import (
-    INFRASTRUCTURE_ERRORS,
     ErrorCode,
     InfrastructureError,
     InputError,
@@ -22,6 +21,8 @@ from merton.errors import (
     LoadingError,
     MissingDependencyError,
     UnknownNameError,
+    is_infrastructure,
+    reason_of,
 )
 from merton.models.catalogue import Catalogue
 from merton.models.worker import ModelPool
@@ -149,8 +150,8 @@ class ModelNode(StageNode, Generic[Request, Result]):
         """Error code and sentence of an exception; counted by kind."""
         if isinstance(error, (InvalidActionError, InvalidAnswerError)):
             self.counters["invalid outputs"] += 1
-            return ErrorCode.INVALID_ACTION, str(error)
-        if isinstance(error, INFRASTRUCTURE_ERRORS):
+            return ErrorCode.INVALID_ACTION, reason_of(error)
+        if is_infrastructure(error):
             if isinstance(error, LoadingError):
                 self.counters["asked while loading"] += 1
                 return ErrorCode.LOADING, str(error)
