@@ -25,7 +25,14 @@ from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat, png_ur
 from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.openpi import OpenPi, OpenPiSettings
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
-from merton.errors import InvalidActionError, InvalidAnswerError
+from merton.errors import (
+    INFRASTRUCTURE_ERRORS,
+    INFRASTRUCTURE_NAMES,
+    InfrastructureError,
+    InvalidActionError,
+    InvalidAnswerError,
+    LoadingError,
+)
 from merton.models import serving
 from merton.models.remote import Patience
 from patience import stretched, until
@@ -51,6 +58,35 @@ class Noisy:
         if prompt == "none":
             return None
         return np.random.default_rng(noise_seed).uniform(0, 0.01, (2, self.width))
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch's, whose base it has."""
+
+
+LACKS = {
+    "import": ImportError("error while loading shared libraries: libcudart.so.12: cannot open shared object file"),
+    "file": FileNotFoundError(2, "no such file", "/weights"),
+    "memory": MemoryError(),
+    "gpu": OutOfMemoryError("CUDA out of memory"),
+}
+
+
+class Lacks:
+    """Something is missing where it runs: the instruction or question says what."""
+
+    def act(self, observation: dict[str, Any]) -> Any:
+        raise LACKS[observation.get("prompt") or observation["instruction"]]
+
+    def answer(self, images: list[Any], question: str, max_tokens: int) -> Any:
+        raise LACKS[question]
+
+
+class Gives:
+    """Gives no text, or one that was cut off."""
+
+    def answer(self, images: list[Any], question: str, max_tokens: int) -> Any:
+        return {"none": None, "dict": {"text": "B"}, "cut": SimpleNamespace(text="The red", truncated=True)}[question]
 
 
 class NoisyDroid(Noisy):
@@ -81,9 +117,9 @@ class Says:
 
 
 @contextmanager
-def served(model: type, protocol: str) -> Iterator[int]:
+def served(model: type, protocol: str, names: tuple[str, ...] = ()) -> Iterator[int]:
     """The port at which a class of this file is served."""
-    running = serving.server(f"{__name__}:{model.__name__}", protocol, port=0)
+    running = serving.server(f"{__name__}:{model.__name__}", protocol, port=0, names=names)
     threading.Thread(target=running.run, daemon=True).start()
     try:
         yield running.port
@@ -138,6 +174,39 @@ def test_a_failure_of_the_model_is_reported_in_the_protocols_form_and_serving_co
         with pytest.raises(InvalidActionError):
             act_policy(port, failing).act(observation("top"))
         assert act_policy(port).act(observation("top")).deltas.shape == (2, 7)
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_what_is_missing_where_the_model_runs_is_no_outcome_of_the_model(lack: str) -> None:
+    """The rule of merton.errors, over the wire and by Merton's own clients."""
+    kind = type(LACKS[lack]).__name__
+    with served(Lacks, "chat") as port, pytest.raises(InfrastructureError, match=f"HTTP 503.*{kind}") as ended:
+        chat(port).answer([IMAGE], lack)
+    assert not isinstance(ended.value, LoadingError)
+    with served(Lacks, "act") as port, pytest.raises(InfrastructureError, match=f"HTTP 503.*{kind}") as ended:
+        act_policy(port, lack).act(observation("top"))
+    assert not isinstance(ended.value, LoadingError)
+    with served(Lacks, "openpi") as port:
+        policy = openpi(port)
+        policy._prompt = lack
+        with pytest.raises(InfrastructureError, match=f"1011.*infrastructure_error {kind}"):
+            policy.act(observation("side", "wrist"))
+
+
+def test_the_infrastructure_is_the_same_as_mertons() -> None:
+    assert serving.INFRASTRUCTURE_NAMES >= INFRASTRUCTURE_NAMES
+    assert {kind.__name__ for kind in INFRASTRUCTURE_ERRORS} <= {
+        kind.__name__ for kind in serving.INFRASTRUCTURE_ERRORS
+    } | serving.INFRASTRUCTURE_NAMES
+
+
+def test_only_a_text_is_sent_as_an_answer_and_one_that_was_cut_off_says_so() -> None:
+    with served(Gives, "chat") as port:
+        for given, kind in (("none", "NoneType"), ("dict", "dict")):
+            with pytest.raises(InvalidAnswerError, match=f"no text but of type {kind}"):
+                chat(port).answer([IMAGE], given)
+        answer = chat(port).answer([IMAGE], "cut")
+    assert (answer.text, answer.truncated) == ("The red", True)
 
 
 def test_chat_with_our_adapter() -> None:
@@ -303,6 +372,11 @@ def test_health_sizes_and_half_requests(monkeypatch: pytest.MonkeyPatch) -> None
         assert post(port, "/act", b"0" * 1001)[0] == 413
         assert post(port, "/act", b"[1]")[0] == 400
         assert post(port, "/act", b'{"image": {"__numpy__": "!"}}')[0] == 400
+        for deep in (b'{"image": ' + b"[" * 900 + b"]" * 900 + b"}", json.dumps({"encoded": "[" * 900_000}).encode()):
+            monkeypatch.setattr(serving, "MAX_BYTES", 10**6)
+            got, reply = post(port, "/act", deep)
+            assert (got, b"too deep" in reply) == (400, True)
+        monkeypatch.setattr(serving, "MAX_BYTES", 1000)
         with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as half:
             half.sendall(b"POST /act HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
             half.shutdown(socket.SHUT_WR)
@@ -344,6 +418,20 @@ def test_no_page_of_another_site_uses_the_model(headers: dict[str, str], status:
             connection.request("GET", "/healthz", headers=headers)
             assert connection.getresponse().status == (403 if status == 421 else status)
             connection.close()
+
+
+def test_a_server_in_a_container_goes_by_the_names_that_it_is_given() -> None:
+    observation = b'{"image": 1, "instruction": "go"}'
+    with served(Still, "act", ("Model", "vla.lab")) as port:
+        for host, status in (("model:8000", 200), ("vla.lab", 200), ("other", 421)):
+            got, reply = post(port, "/act", observation, {"Host": host})
+            assert got == status
+        assert b"--name" in reply
+    with served(NoisyDroid, "openpi", ("model",)) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        connection.request("GET", "/healthz", headers={"Host": "model:8000"})
+        assert connection.getresponse().status == 200
+        connection.close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /a", b"POST /act HTTP/1.1\r\nContent-Le", b"X"])

@@ -80,12 +80,13 @@ def serve_command(
     protocol: Annotated[str, typer.Option(help="openpi, act or chat.")],
     host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8000,
+    name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
 ) -> None:
     """Put a model class behind a protocol until Ctrl-C; see docs/serving.md."""
     from merton.models import serving
 
     try:
-        serving.serve(model, protocol, host, port)
+        serving.serve(model, protocol, host, port, name or ())
     except serving.ServingError as error:
         raise InputError(str(error)) from None
 

@@ -45,7 +45,7 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
 LOADING_PAUSE_S = 5.0
 """The longest pause between two questions to a server that loads its model [s], unless it asks for a longer one."""
-_LOADING = ("loading", "estimated_time")
+_LOADING = re.compile(r"\bloading\b|estimated_time", re.IGNORECASE)
 """Words in a reply with status 503 of a server that loads its model: llama.cpp's, and those of Hugging Face."""
 _NO_SERVER = (
     "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton model show`"
@@ -216,10 +216,16 @@ class Reply:
         """Raise as `json` does, unless a status is 200; `what` names it."""
         if status in (408, 429) or status >= 500:
             body = self.excerpt()
-            is_loading = status == 503 and any(word in body.lower() for word in _LOADING)
+            is_loading = status == 503 and not self._is_infrastructure() and bool(_LOADING.search(body))
             raise TransientError(f"{what}: {body}", wait_of(self.headers.get("retry-after", "")), is_loading)
         if status != 200:
             raise InfrastructureError(f"{self.url} refuses with {what}: {self.excerpt()}")
+
+    def _is_infrastructure(self) -> bool:
+        """Whether `merton model serve` says that the infrastructure failed, in words that may be any: it never loads."""
+        value = self.value()
+        error = value.get("error") if isinstance(value, dict) else None
+        return isinstance(error, dict) and error.get("type") == "infrastructure_error"
 
     def value(self) -> Any:
         """The JSON value in the body, for any status, or None."""

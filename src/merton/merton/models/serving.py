@@ -2,7 +2,7 @@
 
 Copy this one file into the environment of the model and run
 
-    python serving.py MODULE:CLASS --protocol openpi|act|chat [--host 127.0.0.1] [--port 8000]
+    python serving.py MODULE:CLASS --protocol openpi|act|chat [--host 127.0.0.1] [--port 8000] [--name NAME ...]
 
 or, where Merton is installed, `merton model serve MODULE:CLASS ...`. It imports nothing of Merton, and runs on Python
 3.7 or later with numpy; openpi also needs websockets (11 or later) and msgpack, chat needs Pillow or OpenCV. The class
@@ -53,6 +53,16 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NUMBERS = "biuf"
 """Kinds of arrays that are sent: truth values, integers, floats. Nothing is ever unpickled."""
 
+INFRASTRUCTURE_ERRORS = (ImportError, OSError, MemoryError)
+"""Errors of a model's code that are no outcome of the model: a package, a file, a server or memory is missing."""
+INFRASTRUCTURE_NAMES = frozenset(
+    {"OutOfMemoryError", "TransportError", "APIConnectionError", "ConnectionClosed", "RpcError", "TimeoutError"}
+    | {"InfrastructureError", "MissingDependencyError"}
+)
+"""Classes of the same meaning in libraries, as in merton.errors, and Merton's own, which a model may raise too."""
+LONGEST_REASON = 1000
+"""Characters of an error's text in a reply."""
+
 
 class ServingError(ValueError):
     """The model cannot be served."""
@@ -60,6 +70,17 @@ class ServingError(ValueError):
 
 class BadRequest(ValueError):
     """The request is not of the protocol's form."""
+
+
+def is_infrastructure(error: BaseException) -> bool:
+    """Whether an error is no outcome of the model that raised it, by its class or the name of one of its classes."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, INFRASTRUCTURE_ERRORS) or not names.isdisjoint(INFRASTRUCTURE_NAMES)
+
+
+def describe(error: BaseException) -> str:
+    """Type and text of an error on one line."""
+    return "{}: {}".format(type(error).__name__, " ".join(str(error).split()))[:LONGEST_REASON]
 
 
 def to_msgpack(value: Any) -> Any:
@@ -95,7 +116,7 @@ def unpack(data: bytes) -> Any:
 
     try:
         return msgpack.unpackb(data, object_hook=from_msgpack)
-    except (ValueError, TypeError, KeyError, OverflowError, msgpack.UnpackException) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise ValueError(f"not msgpack with arrays of numbers: {error}") from None
 
 
@@ -164,7 +185,7 @@ def refusal(headers: Any, names: frozenset) -> tuple:
     host = (headers.get("Host") or "").strip().lower()
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name and name not in names and not _is_address(name):
-        return 421, f"this server does not go by the host name {name[:80]!r}: use its address"
+        return 421, f"this server does not go by the host name {name[:80]!r}: use its address, or start it with --name"
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     foreign = origin is not None and origin.lower().partition("://")[2] != host
     if foreign if site is None else site not in ("same-origin", "none"):
@@ -179,9 +200,9 @@ def _is_address(name: str) -> bool:
         return False
 
 
-def _names(host: str) -> frozenset:
-    """The host names of a server that listens on `host`: of this machine, unless that is loopback."""
-    known = {"localhost", host.lower()}
+def _names(host: str, further: Any) -> frozenset:
+    """The host names of a server that listens on `host`: of this machine, unless that is loopback; and further ones."""
+    known = {"localhost", host.lower()} | {name.lower() for name in further}
     if host not in LOOPBACK:
         known |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
     return frozenset(known)
@@ -286,14 +307,14 @@ class OpenPi:
 
     scheme = "ws"
 
-    def __init__(self, model: Model, host: str, port: int) -> None:
+    def __init__(self, model: Model, host: str, port: int, names: Any = ()) -> None:
         try:
             import msgpack  # noqa: F401
             from websockets.sync.server import serve
         except ImportError as error:
             raise ServingError(f"the protocol openpi needs {error.name}: pip install websockets msgpack") from None
         self._model = model
-        self._host_names, self._waiting = _names(host), Waiting()
+        self._host_names, self._waiting = _names(host, names), Waiting()
         self._server = serve(
             self._answer, host, port, compression=None, max_size=MAX_BYTES, process_request=self._on_request
         )
@@ -325,7 +346,10 @@ class OpenPi:
         return connection.respond(200, "OK\n") if request.path == "/healthz" else None
 
     def _answer(self, connection: Any) -> None:
-        """Send the metadata, then a reply to each observation; a failure is sent as text and ends the connection."""
+        """Send the metadata, then a reply to each observation; a failure ends the connection.
+
+        A failure of the model is sent as text before.
+        """
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -333,8 +357,11 @@ class OpenPi:
             for message in connection:
                 try:
                     reply = self._reply(message)
-                except Exception:
+                except Exception as error:
                     traceback.print_exc()
+                    if is_infrastructure(error):  # a client takes a traceback for the model's own failure
+                        connection.close(1011, "infrastructure_error " + ascii(type(error).__name__)[1:60])
+                        return
                     connection.send(traceback.format_exc())
                     connection.close(1011, "the traceback is in the frame before")
                     return
@@ -391,8 +418,9 @@ class Http:
 
     scheme = "http"
 
-    def __init__(self, routes: dict, host: str, port: int) -> None:
-        self._server = _Server((host, port), type("Handler", (_Handler,), {"routes": routes, "names": _names(host)}))
+    def __init__(self, routes: dict, host: str, port: int, names: Any = ()) -> None:
+        known = {"routes": routes, "names": _names(host, names)}
+        self._server = _Server((host, port), type("Handler", (_Handler,), known))
         self.port = self._server.server_address[1]
         self.run = lambda: self._server.serve_forever(0.05)
         self.close = self._server.shutdown
@@ -485,6 +513,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*route(body))
         except ValueError as error:  # BadRequest, or from a decoder
             self._send(400, _error(str(error), "invalid_request_error"))
+        except RecursionError:
+            self._send(400, _error("the body is nested too deep", "invalid_request_error"))
 
     def _send(self, status: int, value: Any) -> None:
         data = json.dumps(value).encode()
@@ -505,25 +535,33 @@ def _error(text: str, kind: str) -> dict:
     return {"error": {"message": text, "type": kind, "param": None, "code": None}}
 
 
+def _infrastructure(error: Exception) -> tuple:
+    """The reply for an error that is no outcome of the model; a client may ask again."""
+    return 503, _error(describe(error), "infrastructure_error")
+
+
 def _health(_: Any) -> tuple:
     return 200, "OK"
 
 
 def act_routes(model: Model) -> dict:
-    """OpenVLA's REST protocol: a failure of the model is the string "error" with status 200."""
+    """OpenVLA's REST protocol: a failure of the model is the string "error" with status 200; one of the
+    infrastructure, which the protocol does not know, has status 503."""
 
     def act(body: Any) -> tuple:
         if not isinstance(body, dict):
             raise BadRequest("an observation is an object with image and instruction")
         try:
             observation = from_json(json.loads(body["encoded"]) if set(body) == {"encoded"} else body)
+        except RecursionError:
+            raise BadRequest("the observation cannot be read: it is nested too deep") from None
         except (ValueError, TypeError) as error:
             raise BadRequest(f"the observation cannot be read: {error}") from None
         try:
             return 200, to_json(model.actions(observation)["actions"])
-        except Exception:
+        except Exception as error:
             traceback.print_exc()
-            return 200, "error"
+            return _infrastructure(error) if is_infrastructure(error) else (200, "error")
 
     return {("GET", "/healthz"): _health, ("POST", "/act"): act}
 
@@ -538,17 +576,20 @@ def chat_routes(model: Model) -> dict:
             raise BadRequest(f"max_tokens must be a whole number above 0, got {wanted!r}")
         try:
             answer = model(images, question, wanted, noise_seed=body.get("seed"))
-            text = str(getattr(answer, "text", answer))
         except Exception as error:
             traceback.print_exc()
-            return 500, _error(f"{type(error).__name__}: {error}", "model_error")
+            return _infrastructure(error) if is_infrastructure(error) else (500, _error(describe(error), "model_error"))
+        text = getattr(answer, "text", answer)
+        if not isinstance(text, str):
+            return 500, _error(f"its answer is no text but of type {type(text).__name__}", "model_error")
         message = {"role": "assistant", "content": text}
+        finish = "length" if getattr(answer, "truncated", False) else "stop"
         return 200, {
             "id": "chatcmpl-0",
             "object": "chat.completion",
             "created": 0,
             "model": model.name,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         }
 
     def models(_: Any) -> tuple:
@@ -629,8 +670,12 @@ def _check_size(width: int, height: int, most_px: int) -> None:
         raise ValueError(f"too large: {width} x {height} pixels, the images of a request hold at most {most} million")
 
 
-def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> Any:
+def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000, names: Any = ()) -> Any:
     """A listening server with `port`, `run()`, and `close()` for another thread.
+
+    Args:
+        names: host names under which clients reach it, beside "localhost", addresses, `host` and, unless that is
+            loopback, the machine's own.
 
     Raises:
         ServingError: no such class, method, protocol; a package is missing; the port is taken.
@@ -638,15 +683,15 @@ def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) 
     model = Model(path, protocol)
     try:
         if protocol == "openpi":
-            return OpenPi(model, host, port)
-        return Http((act_routes if protocol == "act" else chat_routes)(model), host, port)
+            return OpenPi(model, host, port, names)
+        return Http((act_routes if protocol == "act" else chat_routes)(model), host, port, names)
     except (OSError, OverflowError) as error:
         raise ServingError(f"cannot listen on {host} port {port}: {error}") from None
 
 
-def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> None:
-    """Serve until the process is ended. Raises what `server` raises."""
-    running = server(path, protocol, host, port)
+def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000, names: Any = ()) -> None:
+    """Serve until the process is ended; arguments and errors are those of `server`."""
+    running = server(path, protocol, host, port, names)
     shown = f"[{host}]" if ":" in host else host
     print(f"{path} serves {protocol} at {running.scheme}://{shown}:{running.port}", flush=True)
     if host not in LOOPBACK:
@@ -665,9 +710,10 @@ def main(arguments: Any = None) -> int:
     parser.add_argument("--protocol", required=True, choices=sorted(METHODS))
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one and says which")
+    parser.add_argument("--name", action="append", default=[], help="a further host name of the server")
     chosen = parser.parse_args(arguments)
     try:
-        serve(chosen.model, chosen.protocol, chosen.host, chosen.port)
+        serve(chosen.model, chosen.protocol, chosen.host, chosen.port, chosen.name)
     except ServingError as error:
         print(f"serving: {error}", file=sys.stderr)
         return 2
