@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import html
+import json
 import os
+import re
 import threading
 import time
 import tracemalloc
@@ -12,6 +15,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -26,6 +30,7 @@ from merton.models.remote import (
     check_url,
     optional,
     wait_of,
+    without_key,
 )
 from patience import stretched
 from wire import LIMIT_S, closed_port, dripping, garbage, half_closed, http_server, replying, silent, vanishing
@@ -71,6 +76,42 @@ def test_retries_end_and_the_error_lists_the_attempts() -> None:
 
 LLAMA_CPP = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
 """Of llama.cpp's server while it loads (tools/server/README.md: GET /health, 503)."""
+
+
+def test_a_key_is_found_in_every_form_that_writers_give_it() -> None:
+    """Those of the standard library, of Go's encoding/json (\\u0026 for HTML) and of PHP's (\\/)."""
+    key = 'sk-abc&def"gh/12345+XYZ==<\'\\ end'
+    plain = json.dumps(key)[1:-1]
+    forms = [
+        key,
+        plain,
+        json.dumps(plain)[1:-1],
+        plain.replace("/", "\\/"),
+        "".join(c if c.isalnum() else f"\\u{ord(c):04x}" for c in key),
+        plain.replace("&", "\\u0026").replace("=", "\\u003D").replace("<", "\\u003c"),
+        html.escape(key),
+        html.escape(key).replace("&", "\\u0026"),
+        html.escape(key, quote=False),
+        key.replace('"', "&#34;").replace("+", "&#43;"),
+        quote(key, safe=""),
+        quote(key),
+        re.sub("%..", lambda found: found[0].lower(), quote(key, safe="")),
+        quote_plus(key),
+        key.replace("+", "%2b"),
+    ]
+    for form in forms:
+        assert without_key(f"<{form}>".encode(), key) == b"<<the key>>", form
+    assert without_key(b"sk-abcd", key) == b"sk-abcd"
+    assert without_key(b"nothing", "") == b"nothing"
+
+
+@pytest.mark.parametrize("body", [b"error downloading file failed permanently", b"overloading", b"busy"])
+def test_a_word_that_only_ends_like_loading_is_a_fault_as_any_other(body: bytes) -> None:
+    with http_server(replying(503, body)) as wire:
+        with pytest.raises(InfrastructureError, match="2 times HTTP 503") as ended:
+            asking(HttpServer(wire.http, Patience(deadline_s=LIMIT_S, pause_s=0.001, attempts=2)))()
+        assert not isinstance(ended.value, LoadingError)
+        assert len(wire.requests) == 2
 
 
 @pytest.mark.parametrize("reply", [LLAMA_CPP, {"error": "Model x is currently loading", "estimated_time": 20.0}])

@@ -18,9 +18,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from html.entities import html5
 from types import ModuleType
 from typing import Annotated, Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -47,6 +49,8 @@ LOADING_PAUSE_S = 5.0
 """The longest pause between two questions to a server that loads its model [s], unless it asks for a longer one."""
 _LOADING = re.compile(r"\bloading\b|estimated_time", re.IGNORECASE)
 """Words in a reply with status 503 of a server that loads its model: llama.cpp's, and those of Hugging Face."""
+_SEARCHED_BYTES = 2**20
+"""The beginning of a reply in which a key is looked for, for an excerpt of some 600 bytes."""
 _NO_SERVER = (
     "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton model show`"
 )
@@ -236,7 +240,7 @@ class Reply:
 
     def excerpt(self) -> str:
         """The beginning of the body, on one line and without the key: what is cut might end in the middle of it."""
-        body = without_key(self.body, self.key)
+        body = without_key(self.body[:_SEARCHED_BYTES], self.key)
         return one_line(body[:600].decode("utf-8", "replace"), 300) or "(empty)"
 
 
@@ -299,11 +303,29 @@ class HttpServer(Remote):
 
 
 def without_key(body: bytes, key: str) -> bytes:
-    """A body without a key in it, as it is or escaped."""
-    for form in dict.fromkeys((key, json.dumps(key)[1:-1], key.replace("/", "\\/"), quote(key, safe=""))):
-        if form:
-            body = body.replace(form.encode(), b"<the key>")
-    return body
+    """A body without a key in it, as it is or escaped for JSON (once or more), HTML or an address."""
+    return _pattern_of(key).sub(b"<the key>", body) if key else body
+
+
+@lru_cache(maxsize=16)
+def _pattern_of(key: str) -> re.Pattern[bytes]:
+    return re.compile(b"".join(map(_forms_of, re.findall(r"\\+|[^\\]", key))))
+
+
+def _forms_of(character: str) -> bytes:
+    """A pattern of all forms of a character, or of some backslashes: writers escape differently, and not all characters.
+
+    Backslashes are bounded: a body of them alone would otherwise take the square of its length.
+    """
+    if character[0] == "\\":
+        n = len(character)
+        return rb"(?:\\{%d,%d}|(?i:%%5c|&#92;|&#x5c;|&bsol;|\\{1,8}u005c){%d})" % (n, 8 * n, n)
+    code, raw = ord(character), character.encode()
+    entity = rb"(?:&|\\{1,8}u0026)(?:#0*%d|#x0*%x" % (code, code)
+    entity += b"".join(b"|" + name.rstrip(";").encode() for name, value in html5.items() if value == character) + b");"
+    escaped = rb"\\{1,8}u%04x" % code, b"".join(b"%%%02x" % byte for byte in raw), entity
+    plain = re.escape(raw) if raw.isalnum() else rb"\\{0,8}" + re.escape(raw)
+    return b"(?:%s|(?i:%s)%s)" % (plain, b"|".join(escaped), rb"|\+" * (character == " "))
 
 
 def code_of(error: object) -> int:

@@ -22,7 +22,7 @@ from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.base import Finding
 from merton.models.catalogue import ImagePreparation
-from merton.models.remote import HttpServer, Patience, Reply, TransientError, check_server, code_of
+from merton.models.remote import HttpServer, Patience, Reply, TransientError, check_server, code_of, without_key
 from merton.results.text import one_line
 from merton.world.observation import Image
 
@@ -202,8 +202,9 @@ class OpenAIChat(VisionLanguageModel):
             return self._server.call(attempt)
         except (InfrastructureError, InvalidAnswerError) as error:
             key = headers.get("authorization", "").partition(" ")[2]
-            if key and key in str(error):
-                raise type(error)(str(error).replace(key, "<the key>")) from None
+            shown = without_key(str(error).encode("utf-8", "replace"), key).decode()
+            if shown != str(error):
+                raise type(error)(shown) from None
             raise
 
     def _read(self, reply: Reply) -> tuple[str, bool]:
