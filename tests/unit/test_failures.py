@@ -1,7 +1,7 @@
 """A failure of a model is never a score: in a trial, its files, a run's end, the board and the report.
 
-The values follow from the rule alone: without two answers there is nothing to compare, so cognition is None; a text
-without a word is an answer, and two of them are equal (1.0), as by BLEU and ROUGE-L of equal texts in docs/scores.md.
+The values follow from the rule alone: without two answers there is nothing to compare, so cognition is None; two
+texts without a word are no agreement, and one beside a text with words shares none with it (0), as docs/scores.md says.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from merton.experiment.runner import Runner, run_all
 from merton.experiment.scoring import Evidence, score
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.experiment.undistorted import UndistortedRuns
+from merton.people.judged import judged_records
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.trial_files import shown_answers
@@ -123,11 +124,14 @@ def test_without_two_answers_there_is_no_cognition_score(
     assert troubles([replace(record, outcome=Outcome.SUCCESS)], []), "it is listed though the task was done"
 
 
-def test_an_answer_without_a_word_is_an_answer(ports: LocalPorts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_answers_without_a_word_are_none_and_one_is_an_answer(
+    ports: LocalPorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = done(ports, monkeypatch, experiment("vlm-empty"))
-    assert (report.record.cognition, report.record.error_code) == (1.0, 0)
-    assert (report.details["answers"], report.unanswered) == ({"reference": "", "distorted": ""}, {})
-    assert shown_answers(report.details) == ("(an empty answer)", "(an empty answer)")
+    assert (report.record.cognition, report.record.error_code) == (None, ErrorCode.NO_ANSWER)
+    assert report.details["answers"] == {"reference": None, "distorted": None}
+    assert report.unanswered == dict.fromkeys(("reference", "distorted"), "the answer has no word")
+    assert report.record.error_message.startswith("vlm-empty gave no answer to either image: the answer has no word")
     half = Evidence(("red cube", ""), (), None, None, np.eye(4))
     assert score(half, Outcome.SUCCESS).totals["cognition"] == 0.0
     assert score(replace(half, answers=("red cube", None)), Outcome.SUCCESS).totals["cognition"] is None
@@ -321,3 +325,16 @@ def test_a_library_that_the_system_lacks_is_named_with_its_package(
         main.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith("merton: this system lacks libgomp.so.1: install libgomp1")
+
+
+def test_a_persons_verdict_keeps_that_the_vlm_gave_no_answer() -> None:
+    """The verdict is about the task; what the VLM did not say stays unsaid."""
+    case = TestCase("reach", 0, "reference", 0)
+    why = "describe gave no answer to either image: why"
+    mute = TrialRecord("id", "a", case, Outcome.FAILURE, progress=0.0, error_code=102, error_message=why)
+    stopped = replace(mute, agent="b", error_code=304, error_message="COLLISION")
+    found = judged_records([mute, stopped], {mute.id: True, stopped.id: True})
+    assert [(one.outcome, one.error_code, one.error_message) for one in found] == [
+        (Outcome.SUCCESS, 102, why),
+        (Outcome.SUCCESS, 0, ""),
+    ]

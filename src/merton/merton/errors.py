@@ -223,7 +223,7 @@ def is_infrastructure(error: BaseException) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """An error in one line: the text of Merton's own up to `LONGEST_REASON` characters, any other as `describe_error`."""
+    """An error in one line: the text of Merton's up to `LONGEST_REASON` characters, any other as `describe_error`."""
     return _one_line(error) if isinstance(error, MertonError) else describe_error(error)
 
 

@@ -22,6 +22,7 @@ from merton.cognition.models.base import Answer
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
 from merton.cognition.words import VERSION as WORDS_VERSION
+from merton.cognition.words import words
 from merton.decision.score import score_batch as decision_scores
 from merton.errors import InfrastructureError, InvalidAnswerError
 from merton.results.parquet import require_pyarrow
@@ -167,10 +168,15 @@ def _is_answered(value: Value) -> bool:
     return value is not None and "failed" not in value
 
 
+def _is_silent(value: Value) -> bool:
+    return value is not None and "text" in value and not words(value["text"])
+
+
 def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]]:
     """Pairs of rows (reference, copy) that the model both answered; a reference is also a copy of itself.
 
-    A failure of the model is no answer, so that its pair has no score, as in a trial.
+    A failure of the model is no answer, and two answers without a word are none, so that the pair has no score, as in a
+    trial.
     """
     references: dict[tuple[str, str], int] = {}
     pairs = []
@@ -179,7 +185,8 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
         if row.shown.level == 0:
             references.setdefault(key, place)
         reference = references[key]
-        if _is_answered(values[place]) and _is_answered(values[reference]):
+        both = values[place], values[reference]
+        if all(map(_is_answered, both)) and not all(map(_is_silent, both)):
             pairs.append((reference, place))
     return pairs
 

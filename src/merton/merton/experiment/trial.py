@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import question_for
+from merton.cognition.words import words
 from merton.decision.models.base import POLICIES
 from merton.errors import (
     GATE_ERRORS,
@@ -214,7 +215,10 @@ class TrialRun:
         return replace(view, distorted={name: self.stream.next(seen) for name, seen in view.reference.items()})
 
     def _ask(self) -> None:
-        """The VLM's answers to the reference and to the distorted image, and why there is none."""
+        """The VLM's answers to the reference and to the distorted image, and why there is none.
+
+        An answer without a word is one beside an answer with words; two without a word are none.
+        """
         camera = self.spec.vlm_camera
         said: dict[Side, str | None] = dict.fromkeys(SIDES)
         failed: dict[Side, str] = {}
@@ -224,6 +228,8 @@ class TrialRun:
                 said[side] = self.ports.answer(self.agent.vlm, image, self.question, side).text
             except InvalidAnswerError as error:
                 failed[side] = str(error)
+        if all(text is not None and not words(text) for text in said.values()):  # two silences are no agreement
+            said, failed = dict.fromkeys(SIDES), dict.fromkeys(SIDES, "the answer has no word")
         self.answers, self.unanswered = (said["reference"], said["distorted"]), failed
         if self.spec.couple is not None:
             self.instructions = said

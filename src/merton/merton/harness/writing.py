@@ -25,7 +25,7 @@ from merton.curation.budget import BudgetExhaustedError
 from merton.curation.llm.asker import TEMPERATURE, Asker, RefusedAnswerError
 from merton.curation.llm.prompting import read_prompt
 from merton.curation.question import ANSWER_KINDS, Question
-from merton.errors import InputError, InvalidAnswerError
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError
 from merton.files import write_file
 from merton.harness.answerers import Answerer, in_form
 from merton.harness.guesses import region_center
@@ -97,7 +97,10 @@ def written(
     rounds: list[Attempt] = []
 
     def model(number: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
-        return answerer.answer(cases[number], prompt, max_tokens, pictures).text
+        reply = answerer.answer(cases[number], prompt, max_tokens, pictures)
+        if reply.unasked:  # else the program would be judged by an empty text that no model said
+            raise InfrastructureError(f"{answerer.name} gave no answer to try a program with: {reply.unasked}")
+        return reply.text
 
     predictions: list[str] = []
 

@@ -226,7 +226,7 @@ class Reply:
             raise InfrastructureError(f"{self.url} refuses with {what}: {self.excerpt()}")
 
     def _is_infrastructure(self) -> bool:
-        """Whether `merton model serve` says that the infrastructure failed, in words that may be any: it never loads."""
+        """Whether `merton model serve` says that the infrastructure failed, in any words: it never loads."""
         value = self.value()
         error = value.get("error") if isinstance(value, dict) else None
         return isinstance(error, dict) and error.get("type") == "infrastructure_error"
@@ -313,7 +313,7 @@ def _pattern_of(key: str) -> re.Pattern[bytes]:
 
 
 def _forms_of(character: str) -> bytes:
-    """A pattern of all forms of a character, or of some backslashes: writers escape differently, and not all characters.
+    """A pattern of all forms of a character or of a run of backslashes: writers escape differently, and not all.
 
     Backslashes are bounded: a body of them alone would otherwise take the square of its length.
     """

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import merton
-from merton.errors import InputError
+from merton.errors import ErrorCode, InputError
 from merton.execution.score import score as execution_score
 from merton.files import write_file
 from merton.people.item import Item
@@ -65,7 +65,8 @@ def _judged(record: TrialRecord, success: bool) -> TrialRecord:
     outcome = Outcome.SUCCESS if success else Outcome.FAILURE
     execution = None if record.distance_m is None else execution_score(outcome, record.distance_m)
     progress = SETTLED_PROGRESS.get(outcome)
-    return replace(record, outcome=outcome, execution=execution, progress=progress, error_code=0, error_message="")
+    code, told = (0, "") if record.error_code != ErrorCode.NO_ANSWER else (record.error_code, record.error_message)
+    return replace(record, outcome=outcome, execution=execution, progress=progress, error_code=code, error_message=told)
 
 
 def write_judged_record(
