@@ -427,6 +427,29 @@ if LIBC.vmsplice(os.pipe()[1], ctypes.byref(Piece(place, 4096)), ctypes.c_size_t
 """,
     ),
     Hostile(
+        "memory_in_landlock_rulesets",
+        LIBC
+        + """
+class Ruleset(ctypes.Structure):
+    _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64)]
+for size, what in ((16, Ruleset(0, 1)), (8, Ruleset(1, 0))):  # kernels before 6.7 know no rules of ports
+    if LIBC.syscall(444, ctypes.byref(what), ctypes.c_size_t(size), 0) >= 0:
+        print("OUT: a set of rules in memory of the kernel")
+""",
+    ),
+    Hostile(
+        "pair_of_another_family",
+        LIBC
+        + """
+pair = (ctypes.c_int * 2)()
+for family in (1, 2):  # AF_UNIX, which is allowed, and AF_INET, for which the kernel alone says EOPNOTSUPP
+    ctypes.set_errno(0)
+    made = LIBC.socketpair(family, 1, 0, pair)
+    if (made == 0) != (family == 1) or (family == 2 and ctypes.get_errno() != 97):
+        print("OUT: family", family, made, ctypes.get_errno())
+""",
+    ),
+    Hostile(
         "memory_in_sockets",
         """
 import socket

@@ -88,10 +88,13 @@ REFUSED = {  # name: (number on x86_64, number on aarch64); None: the call does 
     "semget": (64, 190),
     "mq_open": (240, 180),
     "vmsplice": (278, 75),
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
 }
 """Calls that fail with EPERM."""
 
-CLONE, CLONE3, IOCTL, SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
+CLONE, CLONE3, IOCTL, SOCKET, SOCKETPAIR = (56, 220), (435, 435), (16, 29), (41, 198), (53, 199)
 MMAP, RT_SIGACTION, SETSOCKOPT = (9, 222), (13, 134), (54, 208)
 """Calls whose arguments decide; numbers as above."""
 NEW_NAMESPACES = 0x7E020080
@@ -191,6 +194,7 @@ def _by_arguments(column: int, refuse: int) -> list[tuple[int, int, int, int]]:
     ]
     # not only no network: AF_VSOCK reaches the host of a virtual machine past every network namespace
     steps += [
+        (_EQUAL, 1, 0, SOCKETPAIR[column]),
         (_EQUAL, 0, 3, SOCKET[column]),
         (_LOAD, 0, 0, _ARGUMENTS),
         (_EQUAL, 1, 0, socket.AF_UNIX),
