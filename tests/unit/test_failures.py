@@ -22,6 +22,7 @@ from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.errors import (
     ErrorCode,
     InfrastructureError,
+    InputError,
     InvalidAnswerError,
     MissingDependencyError,
     describe_error,
@@ -338,3 +339,17 @@ def test_a_persons_verdict_keeps_that_the_vlm_gave_no_answer() -> None:
         (Outcome.SUCCESS, 102, why),
         (Outcome.SUCCESS, 0, ""),
     ]
+
+
+def test_a_record_is_claimed_once_by_whatever_link(tmp_path: Any) -> None:
+    link = tmp_path / "s.sqlite"
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        link.symlink_to(tmp_path / "r.sqlite")
+        with ResultStore(link) as other:
+            store.database.claim("merton people serve", "study")
+            with pytest.raises(InputError, match="another merton people serve"):
+                other.database.claim("merton people serve", "study")
+            other.record(record_of("agent"))
+            (tmp_path / "r.sqlite-wal").unlink()
+            with pytest.raises(InfrastructureError):
+                other.record(record_of("another"))

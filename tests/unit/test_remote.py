@@ -22,6 +22,7 @@ import pytest
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LoadingError, MissingDependencyError
 from merton.hosts import is_loopback_url
+from merton.models.content_coding import decoded
 from merton.models.remote import (
     HttpServer,
     Patience,
@@ -80,7 +81,7 @@ LLAMA_CPP = {"error": {"message": "Loading model", "type": "unavailable_error", 
 
 def test_a_key_is_found_in_every_form_that_writers_give_it() -> None:
     """Those of the standard library, of Go's encoding/json (\\u0026 for HTML) and of PHP's (\\/)."""
-    key = 'sk-abc&def"gh/12345+XYZ==<\'\\ end'
+    key = "sk-abc&def\"gh/12345+XYZ==<'\\ end"
     plain = json.dumps(key)[1:-1]
     forms = [
         key,
@@ -154,15 +155,32 @@ def test_an_error_with_status_200_is_an_error_by_its_code(error: Any, calls: int
         ("identity", lambda body: body),
         ("gzip", gzip.compress),
         ("GZIP, gzip", lambda body: gzip.compress(gzip.compress(body))),
+        ("gzip", lambda body: gzip.compress(body[:5]) + gzip.compress(body[5:])),
         ("deflate", zlib.compress),
         ("deflate", lambda body: zlib.compress(body)[2:-4]),
     ],
-    ids=["identity", "gzip", "twice", "zlib", "raw deflate"],
+    ids=["identity", "gzip", "twice", "two members", "zlib", "raw deflate"],
 )
 def test_content_codings_are_undone(coding: str, packed: Any) -> None:
     with http_server(replying(200, packed(b'{"fine": [1, 2]}'), Content_Encoding=coding)) as wire:
         assert asking(HttpServer(wire.http, QUICK))() == {"fine": [1, 2]}
         assert wire.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        gzip.compress(b"[1]" * 99)[:-9],
+        gzip.compress(b"[1]")[:-1],
+        gzip.compress(b"[1]") + b"[",
+        gzip.compress(b"") * 101,
+    ],
+    ids=["empty", "torn", "without its checksum", "more behind it", "101 members"],
+)
+def test_a_body_that_is_not_whole_is_refused(body: bytes) -> None:
+    with pytest.raises(InfrastructureError, match=r"gzip (cannot be unpacked|has more than 100 parts)"):
+        decoded(body, "gzip", 1000)
 
 
 def test_a_body_in_layers_is_never_unpacked_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from merton.errors import InfrastructureError
 
 MAX_LAYERS = 2
 """Codings of one reply: the server's, and one of a proxy before it."""
+MAX_MEMBERS = 100
+"""Members of one gzip body, which follow one another (RFC 1952, 2.2); each costs a copy of the rest."""
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -38,11 +40,18 @@ def _unpacked(data: bytes, name: str, limit: int) -> bytes:
     bits = _WINDOW_BITS[name]
     if name == "deflate" and (len(data) < 2 or data[0] & 15 != 8 or int.from_bytes(data[:2], "big") % 31):
         bits = -15  # without zlib's header, as some servers send it
-    unpacking = zlib.decompressobj(bits)
-    try:
-        whole = unpacking.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise InfrastructureError(f"a reply in the coding {name} cannot be unpacked: {error}") from None
-    if len(whole) > limit:
-        raise InfrastructureError(f"a reply has more than {limit >> 20} MiB unpacked")
-    return whole
+    whole, left = b"", data
+    for _ in range(MAX_MEMBERS):
+        unpacking = zlib.decompressobj(bits)
+        try:
+            whole += unpacking.decompress(left, limit + 1 - len(whole))
+        except zlib.error as error:
+            raise InfrastructureError(f"a reply in the coding {name} cannot be unpacked: {error}") from None
+        if len(whole) > limit:
+            raise InfrastructureError(f"a reply has more than {limit >> 20} MiB unpacked")
+        if not unpacking.eof:
+            raise InfrastructureError(f"a reply in the coding {name} cannot be unpacked: it ends too early")
+        left = unpacking.unused_data
+        if not left:
+            return whole
+    raise InfrastructureError(f"a reply in the coding {name} has more than {MAX_MEMBERS} parts")

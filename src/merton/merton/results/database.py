@@ -157,7 +157,7 @@ class Database:
         """
         what = f"{work} of {name}"
         if self.dialect == "sqlite":
-            taken = locked_file(Path(f"{self.where}.{name}.lock"), self._claims)
+            taken = locked_file(Path(f"{Path(self.where).resolve()}.{name}.lock"), self._claims)
         else:
             taken = self._claim_on_server(what)
         if not taken:
@@ -270,8 +270,8 @@ def file_of(where: Path | str) -> Path:
 
 
 def with_log(where: str) -> tuple[Path, Path]:
-    """An SQLite file and its log of writes, which belongs to it."""
-    return Path(where), Path(f"{where}-wal")
+    """An SQLite file and its log of writes, which belongs to it and is beside the file that a link leads to."""
+    return Path(where), Path(f"{Path(where).resolve()}-wal")
 
 
 def _engine_of(connect: Any) -> sa.Engine:
