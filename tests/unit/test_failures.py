@@ -265,14 +265,18 @@ def test_only_a_model_that_failed_in_every_trial_ends_the_run() -> None:
             )
         }
     )
-    mute: dict[str, Any] = {"error_code": int(ErrorCode.NO_ANSWER), "error_message": "describe gave no answer: why"}
+    mute: dict[str, Any] = {"error_code": int(ErrorCode.NO_ANSWER), "error_message": "describe gave no answer to either image: why"}
     still: dict[str, Any] = {"outcome": Outcome.INVALID_ACTION, "error_code": 101, "error_message": "queues"}
     assert failed_models(spec, [record_of("a", **mute), record_of("b")]) == [], "agents that share a VLM"
     assert failed_models(spec, [record_of("a", **mute), record_of("b", Outcome.INFRASTRUCTURE)]) == [
-        "the VLM describe gave no answer in any of its 1 trial: describe gave no answer: why"
+        "the VLM describe gave no answer to an image in its only trial: to either image: why"
     ]
     assert failed_models(spec, [record_of("a"), record_of("b", **still), record_of("b", **still)]) == [
-        "the policy vla-raises gave no action in any of its 2 trials: queues"
+        "the policy vla-raises gave no action in each of its 2 trials; the first: queues"
+    ]
+    both = {**still, "error_code": 102, "error_message": "describe gave no answer to either image: why; queues"}
+    assert failed_models(spec, [record_of("a"), record_of("b", **both)]) == [
+        "the policy vla-raises gave no action in its only trial: queues"
     ]
     assert failed_models(spec, [record_of("b", **still), record_of("b", **still, steps=1)]) == [], "it acted once"
     coupled = spec.model_copy(update={"couple": "vlm -> vla"})
@@ -301,8 +305,8 @@ def test_a_run_whose_models_always_fail_ends_with_their_sentences(
         commands._end(run)
     said = capsys.readouterr()
     assert ended.value.exit_code == 1
-    assert "the VLM vlm-raises gave no answer in any of its 2 trials: vlm-raises gave no answer to either" in said.err
-    assert "the policy vla-raises gave no action in any of its 2 trials: RuntimeError: queues are empty" in said.err
+    assert "the VLM vlm-raises gave no answer to an image in each of its 2 trials; the first: to either" in said.err
+    assert "the policy vla-raises gave no action in each of its 2 trials; the first: RuntimeError: queues are empty" in said.err
     assert "Trials in which the VLM gave no answer, and which have no cognition score: mute 2." in said.out
     page = (run.path / "report.html").read_text()
     assert page.count("vlm-raises gave no answer to either image: RuntimeError: shapes do not fit") >= 2

@@ -100,7 +100,8 @@ class TrialRecord:
     Attributes:
         experiment, agent: ids.
         cognition: 0..1, similarity of the answers to reference and distorted image; None if not scored, as where the
-            VLM gave no answer to one of them: `error_code` is then `merton.errors.ErrorCode.NO_ANSWER`.
+            VLM gave no answer to one of them: `error_code` is then `merton.errors.ErrorCode.NO_ANSWER`, or
+            NOT_JUDGED where the trial is to be judged, too.
         decision: 0..1, similarity of the first action chunks; None if not scored.
         execution: 0..100; None for an infrastructure fault, which never counts as a score.
         distance_m: between the final tool positions of this run and the reference run; None if unknown.
