@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import typer
 
+from merton.annotate.tables import _pairs
 from merton.cli import main
 from merton.cli import runs as commands
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, checked_answer
@@ -41,6 +43,7 @@ from merton.experiment.undistorted import UndistortedRuns
 from merton.people.judged import judged_records
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
+from merton.results.text import harmless
 from merton.results.trial_files import shown_answers
 from merton.study.sections import troubles
 from runs import details, records, small_run
@@ -265,7 +268,10 @@ def test_only_a_model_that_failed_in_every_trial_ends_the_run() -> None:
             )
         }
     )
-    mute: dict[str, Any] = {"error_code": int(ErrorCode.NO_ANSWER), "error_message": "describe gave no answer to either image: why"}
+    mute: dict[str, Any] = {
+        "error_code": int(ErrorCode.NO_ANSWER),
+        "error_message": "describe gave no answer to either image: why",
+    }
     still: dict[str, Any] = {"outcome": Outcome.INVALID_ACTION, "error_code": 101, "error_message": "queues"}
     assert failed_models(spec, [record_of("a", **mute), record_of("b")]) == [], "agents that share a VLM"
     assert failed_models(spec, [record_of("a", **mute), record_of("b", Outcome.INFRASTRUCTURE)]) == [
@@ -306,7 +312,10 @@ def test_a_run_whose_models_always_fail_ends_with_their_sentences(
     said = capsys.readouterr()
     assert ended.value.exit_code == 1
     assert "the VLM vlm-raises gave no answer to an image in each of its 2 trials; the first: to either" in said.err
-    assert "the policy vla-raises gave no action in each of its 2 trials; the first: RuntimeError: queues are empty" in said.err
+    assert (
+        "the policy vla-raises gave no action in each of its 2 trials; the first: RuntimeError: queues are empty"
+        in said.err
+    )
     assert "Trials in which the VLM gave no answer, and which have no cognition score: mute 2." in said.out
     page = (run.path / "report.html").read_text()
     assert page.count("vlm-raises gave no answer to either image: RuntimeError: shapes do not fit") >= 2
@@ -357,3 +366,32 @@ def test_a_record_is_claimed_once_by_whatever_link(tmp_path: Any) -> None:
             (tmp_path / "r.sqlite-wal").unlink()
             with pytest.raises(InfrastructureError):
                 other.record(record_of("another"))
+
+
+def test_an_adapter_without_a_shared_library_is_no_mistake_of_the_user(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    for number, (text, says) in enumerate(
+        (
+            ("libGL.so.1: cannot open shared object file: No such file", "install libgl1"),
+            ("cannot import name 'x'", "'x'"),
+        )
+    ):
+        (tmp_path / f"lab_{number}.py").write_text(f"raise ImportError({text!r})\n")
+        with pytest.raises(MissingDependencyError, match=says):
+            ModelEntry(name="lab", description="", adapter=f"lab_{number}:Model").build()
+
+
+def test_marks_of_direction_and_separators_of_lines_are_harmless() -> None:
+    for character in "\u200e\u200f\u061c\u2028\u2029\u202e\u2066":
+        assert harmless(f"a{character}b") == "a\ufffdb"
+    assert harmless("a\n\tb\u200d") == "a\n\tb\u200d", "a joiner, as of emoji, turns nothing around"
+
+
+def test_two_silent_answers_of_an_annotation_have_no_score() -> None:
+    shown = [SimpleNamespace(reference=SimpleNamespace(id="r"), level=level) for level in (0, 1, 2)]
+    rows: Any = [SimpleNamespace(shown=one, task="t") for one in shown]
+    silent, said = {"text": " .", "truncated": False}, {"text": "the cube", "truncated": False}
+    assert _pairs(rows, [silent, silent, said]) == [(0, 2)]
+    assert _pairs(rows, [said, silent, said]) == [(0, 0), (0, 1), (0, 2)]

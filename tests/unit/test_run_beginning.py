@@ -13,7 +13,7 @@ import pytest
 
 from merton.errors import InputError
 from merton.experiment.run import RunDirectory, latest_run
-from merton.experiment.run_names import find_run, run_folders
+from merton.experiment.run_names import find_run, run_folders, summarize
 
 EXPERIMENT = """
 name: x
@@ -92,3 +92,16 @@ def test_a_name_that_is_taken_is_refused_also_at_the_last_moment(
         RunDirectory.create(runs, file, "mine")
     assert [path.name for path in runs.iterdir()] == ["mine"]
     assert find_run("mine", runs) == runs / "mine"
+
+
+def test_a_draft_that_a_kill_left_in_another_container_does_not_refuse_a_run(tmp_path: Path) -> None:
+    """Processes of containers have the same ids."""
+    file = tmp_path / "e.yaml"
+    file.write_text("name: t\ntasks: [reach]\ndistortions: [jpeg]\nlevels: [5]\nagents: [{id: a, vla: hold}]\n")
+    left = tmp_path / "runs" / f".mine.{os.getpid()}.unfinished"
+    left.mkdir(parents=True)
+    run = RunDirectory.create(tmp_path / "runs", file, "mine")
+    assert left.is_dir(), "it may be of a process that is alive"
+    (run.path / "run.json").write_text("[" * 100_000)
+    assert summarize(run.path).experiment == "t"
+    run.check_experiment(file)

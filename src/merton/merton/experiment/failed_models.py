@@ -20,7 +20,13 @@ def failed_models(spec: ExperimentSpec, records: Iterable[TrialRecord]) -> list[
     policies = {agent.id: agent.vla for agent in spec.agents}
     instructed = [record for record in counted if spec.couple is None or record.error_code != ErrorCode.NO_ANSWER]
     return [
-        *_of(vlms, counted, lambda record: record.error_code == ErrorCode.NO_ANSWER, "the VLM {} gave no answer to an image", _of_vlm),
+        *_of(
+            vlms,
+            counted,
+            lambda record: record.error_code == ErrorCode.NO_ANSWER,
+            "the VLM {} gave no answer to an image",
+            _of_vlm,
+        ),
         *_of(policies, instructed, _is_undecided, "the policy {} gave no action", _of_policy),
     ]
 

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -72,7 +73,8 @@ class RunDirectory:
             raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
         path = runs / name
         taken = f"the run {path} exists; continue it with --resume, or choose another name"
-        draft = runs / f".{name}.{os.getpid()}{UNFINISHED}"  # a kill leaves a folder that no list of runs has
+        # a kill leaves a folder that no list of runs has; its name is random, as processes of containers share ids
+        draft = runs / f".{name}.{secrets.token_hex(8)}{UNFINISHED}"
         try:
             runs.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -272,7 +274,7 @@ def _json_object(file: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if the file is absent or unreadable."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -93,7 +93,7 @@ def summarize(folder: Path) -> RunSummary:
 def _about(folder: Path) -> dict[str, object]:
     try:
         content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
