@@ -280,8 +280,8 @@ def test_only_a_model_that_failed_in_every_trial_ends_the_run() -> None:
     assert failed_models(spec, [record_of("a"), record_of("b", **still), record_of("b", **still)]) == [
         "the policy vla-raises gave no action in each of its 2 trials; the first: queues"
     ]
-    both = {**still, "error_code": 102, "error_message": "describe gave no answer to either image: why; queues"}
-    assert failed_models(spec, [record_of("a"), record_of("b", **both)]) == [
+    doubly = {**still, "error_code": 102, "error_message": "describe gave no answer to either image: why; queues"}
+    assert failed_models(spec, [record_of("a"), record_of("b", **doubly)]) == [
         "the policy vla-raises gave no action in its only trial: queues"
     ]
     assert failed_models(spec, [record_of("b", **still), record_of("b", **still, steps=1)]) == [], "it acted once"
