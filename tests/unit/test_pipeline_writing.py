@@ -17,8 +17,8 @@ from merton.cognition.models.base import MODELS
 from merton.curation.budget import Budget
 from merton.curation.llm.asker import TEMPERATURE, Asker
 from merton.curation.pool import Pool, write_pool
-from merton.errors import InputError
-from merton.harness.answerers import answerers
+from merton.errors import InfrastructureError, InputError
+from merton.harness.answerers import Reply, answerers
 from merton.harness.pipeline import composed, read_pipeline
 from merton.harness.writing import Written, written
 
@@ -176,3 +176,10 @@ def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
     assert "4 cut off, 4 of them before any answer: raise --max-tokens" in done.output
     with pytest.raises(InputError, match="--max-tokens limits answers of models"):
         CliRunner().invoke(app, [*words, "--answerer", "chance", "--max-tokens", "9"], catch_exceptions=False)
+
+
+def test_no_program_is_judged_by_an_answer_that_was_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (model,) = answerers(["oracle-0.5"], FEW)
+    monkeypatch.setattr(type(model), "answer", lambda *_: Reply("", unasked="m failed: no text"))
+    with pytest.raises(InfrastructureError, match="gave no answer to try a program with: m failed: no text"):
+        write(tmp_path, INFER, SCORE)
