@@ -151,7 +151,7 @@ def claim(file: Path, settings: Mapping[str, Any], work: str) -> None:
         return
     try:
         found = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         found = None
     plain = json.loads(content)
     different = [name for name in settings if not isinstance(found, dict) or found.get(name) != plain[name]]

@@ -259,11 +259,19 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
 
 def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
     """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
-    content = experiment_file.read_bytes() if experiment_file.is_file() else b""
+    content = _bytes(experiment_file)
     for folder in run_folders(runs):
-        if (folder / "experiment.yaml").read_bytes() == content:
+        if content is not None and _bytes(folder / "experiment.yaml") == content:
             return RunDirectory(folder)
     raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
+
+
+def _bytes(file: Path) -> bytes | None:
+    """The content of a file; None if it cannot be read, as that of another user's run."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _json(content: Any) -> bytes:

@@ -291,7 +291,7 @@ def _texts(where: str, row: Mapping[str, Any], column: str) -> tuple[str, ...]:
     if text.startswith("["):
         try:
             several = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             several = None
         if several and isinstance(several, list) and all(isinstance(one, str) for one in several):
             return tuple(one.strip() for one in several)

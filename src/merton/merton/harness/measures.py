@@ -104,7 +104,7 @@ def right_boxes(text: str, where: str) -> list[Box]:
     """
     try:
         value = json.loads(text, parse_float=float)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     several = value if isinstance(value, list) and all(isinstance(box, list) for box in value) else [value]
     found = []

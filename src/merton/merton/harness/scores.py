@@ -32,7 +32,7 @@ class Row:
         prediction: returned by the inference program, "" where it failed.
         score: 0..1; None where there is no answer, or a program failed: neither says how good the answerer is.
         error: why a program failed on the question, or "".
-        unasked: why there is no answer, because the answerer failed, was not or could not be asked, or was cut off, or "".
+        unasked: why there is no answer, because the answerer failed, was not asked or was cut off, or "".
         cut_off: whether an answer was cut off at its limit of tokens, or ends in its reasoning.
     """
 

@@ -63,8 +63,10 @@ class Statistics:
         """Those of data set `key` in a dataset_statistics.json; raises InputError that names the data sets in it."""
         try:
             everything = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"cannot read statistics from {path}: {error}") from None
+        if not isinstance(everything, dict):
+            raise InputError(f"{path} is no JSON object of statistics by data set")
         if key not in everything:
             raise InputError(f"{path} has no statistics of {key!r}; choose one of: {', '.join(sorted(everything))}")
         return Statistics.of(everything[key]["action"])

@@ -90,6 +90,6 @@ def _reason(error: urllib.error.HTTPError, token: str | None) -> str:
     """The reason that the server gives, without the token, or its status."""
     try:
         detail = json.loads(error.read(MAX_REPLY_BYTES))["detail"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         detail = f"HTTP {error.code}"
     return one_line(str(detail).replace(token, "<the token>") if token else detail, 400)
