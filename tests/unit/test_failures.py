@@ -372,15 +372,10 @@ def test_an_adapter_without_a_shared_library_is_no_mistake_of_the_user(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    for number, (text, says) in enumerate(
-        (
-            ("libGL.so.1: cannot open shared object file: No such file", "install libgl1"),
-            ("cannot import name 'x'", "'x'"),
-        )
-    ):
-        (tmp_path / f"lab_{number}.py").write_text(f"raise ImportError({text!r})\n")
-        with pytest.raises(MissingDependencyError, match=says):
-            ModelEntry(name="lab", description="", adapter=f"lab_{number}:Model").build()
+    text = "libGL.so.1: cannot open shared object file: No such file"
+    (tmp_path / "blind_lab.py").write_text(f"raise ImportError({text!r})\n")
+    with pytest.raises(MissingDependencyError, match="install libgl1"):
+        ModelEntry(name="lab", description="", adapter="blind_lab:Model").build()
 
 
 def test_marks_of_direction_and_separators_of_lines_are_harmless() -> None:

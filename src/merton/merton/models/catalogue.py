@@ -183,11 +183,9 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
             f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}; a module of your own lies "
             "beside the catalogue file, or in a folder of PYTHONPATH"
         ) from None
-    except ImportError as error:  # a package that is there and lacks a part, such as a shared library
-        raise missing_library(error) or MissingDependencyError(
-            f"{entry.name} needs a package that cannot be imported: {describe_error(error)}"
-        ) from error
     except Exception as error:  # the code of a lab may raise anything
+        if isinstance(error, ImportError) and (library := missing_library(error)):
+            raise library from error
         raise InputError(f"{entry.name}: {module!r} cannot be imported: {describe_error(error)}") from error
 
 
