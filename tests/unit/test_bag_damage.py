@@ -61,6 +61,21 @@ def test_topics_are_found_whatever_the_index_of_the_file_has(summary: dict[str, 
     assert RecordingReader(path).topics() == TOPICS
 
 
+@pytest.mark.parametrize("summary", [{}, {"repeat_channels": False}])
+def test_a_name_that_breaks_lines_is_shown_on_one(summary: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a.mcap"
+    with path.open("wb") as stream:
+        writer = Writer(stream, **summary)
+        writer.start("ros2")
+        schema = writer.register_schema("sensor_msgs/msg/\x1b[2JImage", "ros2msg", b"string data\n")
+        writer.add_message(writer.register_channel("/a\nb/image_raw", "cdr", schema), 1, string("line 1"), 1)
+        writer.finish()
+    reader = RecordingReader(path)
+    assert reader.topics() == {"/a\ufffdb/image_raw": "sensor_msgs/msg/\ufffd[2JImage"}
+    (entry,) = reader.entries(["/a\ufffdb/image_raw"])
+    assert entry.type_name == "sensor_msgs/msg/\ufffd[2JImage"
+
+
 def unnamed(bag: Path) -> None:
     """As after a recorder was killed: its metadata does not name the last parts, here 9 to 19."""
     about = yaml.safe_load((bag / "metadata.yaml").read_text())

@@ -10,6 +10,15 @@ from typing import Any
 from merton.errors import InputError, MertonError
 from merton.recording.compression import LARGEST_UNPACKED_BYTES, ZSTD, unpacked
 from merton.recording.schemas import schema_of
+from merton.results.text import printable
+
+LONGEST_NAME = 300
+"""Characters of a topic's or a type's name that are kept. Ours: names of ROS have at most 255."""
+
+
+def name_of(text: str) -> str:
+    """The name of a topic or a type on one printable line: in a damaged file it may hold anything."""
+    return printable(text, LONGEST_NAME)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from merton.errors import InputError, require
 from merton.recording.compression import LARGEST_UNPACKED_BYTES, unpacked
-from merton.recording.entry import Decoder, Entry, Form, OnDamaged, text_of
+from merton.recording.entry import Decoder, Entry, Form, OnDamaged, name_of, text_of
 
 MAGIC = b"\x89MCAP0\r\n"
 
@@ -40,16 +40,16 @@ class McapFile:
             with self.path.open("rb") as stream, contextlib.suppress(Exception):  # mcap raises several kinds
                 size = self.path.stat().st_size
                 if summary := SeekingReader(stream, record_size_limit=size).get_summary():
-                    names = {schema.id: schema.name for schema in summary.schemas.values()}
+                    names = {schema.id: name_of(schema.name) for schema in summary.schemas.values()}
                     channels = summary.channels.values()
                     if channels and all(each.schema_id in names or not each.schema_id for each in channels):
-                        return {each.topic: names.get(each.schema_id, "") for each in channels}
+                        return {name_of(each.topic): names.get(each.schema_id, "") for each in channels}
         found, names = dict[str, str](), dict[int, str]()
         for record in self._records():
             if isinstance(record, Schema):
-                names[record.id] = record.name
+                names[record.id] = name_of(record.name)
             elif isinstance(record, Channel):
-                found[record.topic] = names.get(record.schema_id, "")
+                found[name_of(record.topic)] = names.get(record.schema_id, "")
         return found
 
     def entries(self, topics: Collection[str] | None = None, on_damaged: OnDamaged | None = None) -> Iterator[Entry]:
@@ -68,8 +68,8 @@ class McapFile:
                 schemas[record.id] = record
             elif isinstance(record, Channel) and record.id not in forms:
                 schema = schemas.get(record.schema_id, no_schema)
-                forms[record.id] = Form(record.topic, schema.name, record.message_encoding, schema.encoding,
-                                        schema.data, record.metadata)  # fmt: skip
+                names = name_of(record.topic), name_of(schema.name)
+                forms[record.id] = Form(*names, record.message_encoding, schema.encoding, schema.data, record.metadata)
             elif isinstance(record, Message):
                 form = forms.get(record.channel_id)
                 if form is not None and (topics is None or form.topic in topics):

@@ -12,7 +12,7 @@ from typing import Any
 
 from merton.errors import InfrastructureError, InputError, require
 from merton.recording.compression import LARGEST_UNPACKED_BYTES
-from merton.recording.entry import Decoder, Entry, Form, OnDamaged, text_of
+from merton.recording.entry import Decoder, Entry, Form, OnDamaged, name_of, text_of
 
 MAGIC = b"SQLite format 3\x00"
 LARGEST_RATIO = 200
@@ -123,6 +123,6 @@ class SqliteFile:
                 raise InputError(f"{self.path} is no recording: a topic of it has no name or type")
             kind, text = definitions.get(type_name, ("", ""))
             if not isinstance(kind, str) or not isinstance(text, str):
-                raise InputError(f"{self.path} is no recording: the definition of {type_name} is no text")
-            forms[number] = Form(topic, type_name, encoding, kind, text.encode())
+                raise InputError(f"{self.path} is no recording: the definition of {name_of(type_name)} is no text")
+            forms[number] = Form(name_of(topic), name_of(type_name), encoding, kind, text.encode())
         return forms
