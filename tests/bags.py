@@ -10,6 +10,14 @@ import yaml
 
 Message = tuple[str, str, str, str, bytes]
 """Topic, type, definition, hash of the type, and CDR."""
+STRING_HASH = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18"
+"""Of std_msgs/String."""
+
+
+def string(text: str) -> bytes:
+    """std_msgs/String in little-endian CDR (OMG DDSI-RTPS 2.5, 10.2): length with the closing zero, bytes, zero."""
+    data = text.encode() + b"\0"
+    return b"\0\1\0\0" + len(data).to_bytes(4, "little") + data
 
 
 def write_bag(

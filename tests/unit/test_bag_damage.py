@@ -16,25 +16,18 @@ pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (req
 import zstandard
 from mcap.writer import Writer
 
-from bags import Message, write_bag
+from bags import STRING_HASH, Message, string, write_bag
 from merton.cli.main import app
 from merton.errors import InputError
 from merton.recording.messages import namespace_of
 from merton.recording.reader import RecordingReader, repair, torn_note
 
-HASH = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18"
 COUNT = 40
-
-
-def string(text: str) -> bytes:
-    """std_msgs/String in little-endian CDR (OMG DDSI-RTPS 2.5, 10.2): length with the closing zero, bytes, zero."""
-    data = text.encode() + b"\0"
-    return b"\0\1\0\0" + len(data).to_bytes(4, "little") + data
 
 
 def said(number: int, data: bytes | None = None) -> Message:
     text = string(f"line {number} " + "a" * 200) if data is None else data
-    return f"/text{number % 2}", "std_msgs/msg/String", "string data\n", HASH, text
+    return f"/text{number % 2}", "std_msgs/msg/String", "string data\n", STRING_HASH, text
 
 
 MESSAGES = [said(number) for number in range(COUNT)]

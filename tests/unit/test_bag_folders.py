@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
 pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
 
-from bags import Message, write_bag
+from bags import STRING_HASH, Message, string, write_bag
 from merton.cli.main import app
 from merton.cli.recordings import recording_named
 from merton.errors import InputError, MissingDependencyError
@@ -22,18 +22,17 @@ from merton.recording.bag_files import is_recording
 from merton.recording.reader import RecordingReader, recording_sha256, repair
 from merton.recording.schemas import schema_of
 
-HASH = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18"
 COUNT = 40
 
 
-def string(text: str) -> bytes:
-    """std_msgs/String in little-endian CDR (OMG DDSI-RTPS 2.5, 10.2): length with the closing zero, bytes, zero."""
-    data = text.encode() + b"\0"
-    return b"\0\1\0\0" + len(data).to_bytes(4, "little") + data
-
-
 def said(number: int) -> Message:
-    return f"/text{number % 2}", "std_msgs/msg/String", "string data\n", HASH, string(f"line {number} " + "a" * 200)
+    return (
+        f"/text{number % 2}",
+        "std_msgs/msg/String",
+        "string data\n",
+        STRING_HASH,
+        string(f"line {number} " + "a" * 200),
+    )
 
 
 MESSAGES = [said(number) for number in range(COUNT)]
