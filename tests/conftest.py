@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from merton.graph.supervisor import claim_domain, environment
 from repetition import Repetition
 from tiers import MARKERS, WIDE, Guard, group_of, longest_first, markers_of
+
+if TYPE_CHECKING:  # most tests need no simulator
+    from merton.simulation.cameras import SceneCameras
+    from merton.simulation.cell import SimulatedCell
 
 GUARD = Guard()
 sys.addaudithook(GUARD.hear)
@@ -27,6 +33,11 @@ os.environ["RCUTILS_COLORIZED_OUTPUT"] = "0"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     # A suite that a script starts in the background ignores Ctrl-C, and so would all that its tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The same examples in every run, and no limit of time for one: a busy machine must not fail a test.
+settings.register_profile("merton", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("merton")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,3 +127,34 @@ def probe(ros: Any) -> Any:
     from ros import Probe
 
     return ros.add(Probe)
+
+
+@pytest.fixture(scope="module")
+def cell() -> SimulatedCell:
+    """The embedded cell; files that need another `cell` have one of their own."""
+    from merton.simulation.cell import SimulatedCell
+
+    return SimulatedCell()
+
+
+@pytest.fixture(scope="module")
+def cameras(renders: None) -> Iterator[SceneCameras]:
+    """What its cameras see."""
+    from merton.simulation.cameras import SceneCameras
+
+    made = SceneCameras()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")  # not longer: while playwright runs, no other test of this process can use asyncio
+def browser() -> Iterator[Any]:
+    """Chromium, driven by playwright. Costly fixtures ask for it first, because it skips where it is absent."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium (apt install chromium)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "merton" / "merton"
+STUDIES = ROOT / "src" / "merton_studies" / "merton_studies"
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
+PACKAGES = (LIBRARY, STUDIES, NODES)
 
 
 @cache
@@ -59,7 +61,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def dotted(file: Path) -> str:
-    """The name under which a file of the library or the nodes is imported; for `__init__.py` the package's."""
-    base = (LIBRARY if file.is_relative_to(LIBRARY) else NODES).parent
+    """The name under which a file of a package of `PACKAGES` is imported; for `__init__.py` the package's."""
+    base = next(package.parent for package in PACKAGES if file.is_relative_to(package))
     parts = file.relative_to(base).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -18,7 +18,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 MARKERS = {
-    "graph": "nodes over ROS 2, which may draw: the folders nodes, system and neighbours",
+    "graph": "nodes over ROS 2, which may draw: folders nodes, system, neighbours",
     "browser": "Chromium: the fixture `browser`",
     "render": "pictures drawn by the simulator: the fixtures `cameras` and `renders`",
     "slow": "more than SLOW_S in tests/times.json, by itself or by a fixture that it shares",
@@ -59,7 +59,7 @@ def shared_fixtures(item: pytest.Item) -> Iterator[str]:
 def markers_of(item: pytest.Item) -> set[str]:
     """The markers of a test, of MARKERS."""
     found = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
-    if item.path.relative_to(TESTS).parts[0] in GRAPH_FOLDERS:
+    if not set(item.path.relative_to(TESTS).parts).isdisjoint(GRAPH_FOLDERS):
         found.add("graph")
     if any(times().get(name, 0.0) > SLOW_S for name in (function_of(item.nodeid), *shared_fixtures(item))):
         found.add("slow")

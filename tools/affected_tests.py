@@ -24,13 +24,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from sources import LIBRARY, NODES, ROOT, content, dotted, imports, tree
+from sources import LIBRARY, NODES, PACKAGES, ROOT, STUDIES, content, dotted, imports, tree
 
 TESTS = ROOT / "tests"
 COMMAND = LIBRARY / "cli" / "main.py"
+TABLES = (COMMAND, STUDIES / "cli" / "commands.py")
+"""The files whose `COMMANDS` name commands."""
 STARTS_EVERYTHING = ("system", "neighbours")
 """Folders of tests that start processes of the whole graph."""
-_MODULE = re.compile(r"\bmerton(?:_nodes)?(?:\.\w+)+")
+_MODULE = re.compile(r"\bmerton(?:_nodes|_studies)?(?:\.\w+)+")
 _GOES_THROUGH_CHECKOUT = re.compile(
     r"(\b[A-Z]{4,}\b|__file__|package|resource).*\.r?glob\(|^from sources import", re.MULTILINE
 )
@@ -69,7 +71,7 @@ class Sources:
         found = {}
         for file in self.all:
             if file.suffix == ".py":
-                in_package = file.is_relative_to(LIBRARY) or file.is_relative_to(NODES)
+                in_package = any(file.is_relative_to(package) for package in PACKAGES)
                 found[dotted(file) if in_package else file.stem] = file
         return found
 
@@ -95,20 +97,23 @@ class Sources:
     @cached_property
     def commands(self) -> dict[str, Path]:
         """First word of each command of `merton` to the file that holds it."""
-        homes = {}  # name in cli/main.py to the file that it is from
-        for node in ast.walk(tree(COMMAND)):
+        return {name: home for table in TABLES for name, home in self._commands_of(table).items()}
+
+    def _commands_of(self, table: Path) -> dict[str, Path]:
+        homes = {}  # name in the table's file to the file that it is from
+        for node in ast.walk(tree(table)):
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     home = self.modules.get(f"{node.module}.{alias.name}") or self.modules.get(node.module or "")
                     if home is not None:
                         homes[alias.name] = home
         found = {}
-        for node in ast.walk(tree(COMMAND)):
+        for node in ast.walk(tree(table)):
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "COMMANDS":
                 for row in node.value.elts:  # type: ignore[attr-defined]
                     what = row.elts[2].value if isinstance(row.elts[2], ast.Attribute) else row.elts[2]
-                    found[row.elts[1].value] = homes.get(what.id, COMMAND)
-        assert found, "cli/main.py has no table COMMANDS"
+                    found[row.elts[1].value] = homes.get(what.id, table)
+        assert found, f"{table} has no table COMMANDS"
         return found
 
     def of_module(self, name: str, below: bool = False) -> Iterator[Path]:
@@ -125,7 +130,7 @@ class Sources:
             yield from (file for file in self.python if file.is_relative_to(package.parent))
 
     def direct(self, file: Path) -> frozenset[Path]:
-        """The files that a Python file imports or names; of cli/main.py without the commands."""
+        """The files that a Python file imports or names; of `TABLES` without the commands."""
         if file not in self._direct:
             self._direct[file] = self._find_direct(file)
         return self._direct[file]
@@ -142,7 +147,7 @@ class Sources:
                 found |= set(self.names_of_data.get(word, ()))
                 if starts_nodes and word in self.nodes:
                     found.add(self.nodes[word])
-        return frozenset(found - set(self.commands.values()) if file == COMMAND else found)
+        return frozenset(found - set(self.commands.values()) if file in TABLES else found)
 
     @cached_property
     def nodes(self) -> dict[str, Path]:

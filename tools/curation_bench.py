@@ -15,11 +15,16 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from merton.curation.assignment import assign
-from merton.curation.pool import Pool
-from merton.curation.question import Question, Source
-from merton.curation.sampling import PER_DIMENSION, Vectors, sample, select
-from merton.curation.taxonomy import OTHER, Dimension, Taxonomy
+from merton_studies.curation.assignment import assign
+from merton_studies.curation.pool import Pool
+from merton_studies.curation.question import Question, Source
+from merton_studies.curation.sampling import (
+    PER_DIMENSION,
+    Vectors,
+    sample,
+    select,
+)
+from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 
 COUNTS = {
     "PercepObj": 6218,

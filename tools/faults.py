@@ -23,8 +23,8 @@ from merton.perception.distortion import DEPTH_FAULTS, TEMPORAL_FAULTS
 from merton.perception.distortion.depth import Depth
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
-from merton.results.statistics import wilson
 from merton.simulation.scene import scene_seeds
+from merton.statistics.means import wilson
 from merton.world.observation import Image
 
 LEVELS = range(1, 6)

@@ -52,7 +52,7 @@ def passes(tests: list[str], log: Path) -> bool:
 def main() -> None:
     """Run the tests that many times, and say how often they failed."""
     if len(sys.argv) < 3 or not sys.argv[1].isdecimal() or int(sys.argv[1]) < 1:
-        sys.exit("flaky: name a number of runs and a test: make flaky TEST=tests/unit/test_web.py N=20")
+        sys.exit("flaky: name a number of runs and a test: make flaky TEST=tests/unit/web/test_web.py N=20")
     number, tests = int(sys.argv[1]), sys.argv[2:]
     LOGS.mkdir(parents=True, exist_ok=True)
     for log in LOGS.glob("*.log"):

@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 
 from merton.results.records import TestCase
 from merton.seeding import generator
-from merton.study.sequential import ERROR, Verdict, _log_returns
+from merton.statistics.sequential import ERROR, Verdict, _log_returns
 
 DELTA = 0.05
 BATCH = 50

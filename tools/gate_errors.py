@@ -20,7 +20,7 @@ from merton.experiment.paired import BASELINE, CANDIDATE
 from merton.results.records import TestCase
 from merton.results.store import open_record
 from merton.seeding import generator
-from merton.study.sequential import Verdict, first_verdict
+from merton.statistics.sequential import Verdict, first_verdict
 
 DELTAS = (0.0, 0.05, 0.10)
 LOSSES = (0.0, 0.05, 0.10, 0.15, 0.20)

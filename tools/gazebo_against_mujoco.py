@@ -26,8 +26,8 @@ from merton.experiment.trial import TrialReport
 from merton.leaderboard.snapshot import store as snapshots
 from merton.pages.svg import marker, tag
 from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import mean_interval, mean_scatter, wilson
 from merton.results.store import ResultStore
+from merton.statistics.means import mean_interval, mean_scatter, wilson
 from merton.study import floors, outputs
 from merton.world.tasks import TASKS, parse
 

@@ -162,7 +162,7 @@ def report_with_files(folder: Path, size: int) -> Callable[[], Any]:
 
 def cache_insert(folder: Path, size: int) -> Callable[[], Any]:
     """Store responses in batches, each durable."""
-    from merton.annotate.cache import Cache, CachedResponse
+    from merton_studies.annotate.cache import Cache, CachedResponse
 
     def fill() -> None:
         with Cache(folder / "cache.sqlite") as cache:
@@ -174,7 +174,7 @@ def cache_insert(folder: Path, size: int) -> Callable[[], Any]:
 
 def cache_find(folder: Path, size: int) -> Callable[[], Any]:
     """Look all of them up."""
-    from merton.annotate.cache import Cache
+    from merton_studies.annotate.cache import Cache
 
     keys = [_key(number) for number in range(size)]
 

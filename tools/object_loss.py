@@ -10,8 +10,8 @@ import argparse
 from collections.abc import Sequence
 
 from merton.experiment.local import LocalPorts
-from merton.iqa.gate_run import usable_metrics
-from merton.iqa.object_loss import compare
+from merton_studies.iqa.gate_run import usable_metrics
+from merton_studies.iqa.object_loss import compare
 
 POLICIES = ("glance", "gist")
 

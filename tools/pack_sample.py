@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.compute
 import pyarrow.parquet
 
-from merton.iqa import sample
 from merton.perception.dataset import layout
-from merton.study.opinion import SUBJECTS
+from merton_studies.iqa import sample
+from merton_studies.opinions.opinion import SUBJECTS
 
 COLUMNS = ["reference_id", "distortion", "level", "seed", "sha256"]
 

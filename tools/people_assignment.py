@@ -21,12 +21,18 @@ from typing import Any, ClassVar, Literal
 
 from merton.config import Model
 from merton.errors import InputError
-from merton.people.design import design
-from merton.people.desk import Desk, Work
-from merton.people.item import Item
-from merton.people.ledger import Answer, Ledger, Rater, Role, Slot
-from merton.people.project import Project
-from merton.people.protocol import OrderedProtocol, Protocol, Scale
+from merton_studies.people.design import design
+from merton_studies.people.desk import Desk, Work
+from merton_studies.people.item import Item
+from merton_studies.people.ledger import (
+    Answer,
+    Ledger,
+    Rater,
+    Role,
+    Slot,
+)
+from merton_studies.people.project import Project
+from merton_studies.people.protocol import OrderedProtocol, Protocol, Scale
 
 LEASE = timedelta(minutes=30)
 TURNS = 5

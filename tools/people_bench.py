@@ -33,10 +33,10 @@ import cv2
 import numpy as np
 
 from merton.config import dumps, load
-from merton.people.invitations import LinkFile, invite
-from merton.people.ledger import Answer, Ledger, Slot
-from merton.people.project import read_project
 from merton.web.access import listening
+from merton_studies.people.invitations import LinkFile, invite
+from merton_studies.people.ledger import Answer, Ledger, Slot
+from merton_studies.people.project import read_project
 
 SENT_TWICE = 0.05
 """Share of the answers that are sent a second time after they were acknowledged."""

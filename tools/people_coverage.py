@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import merton
-from merton.people.rating import Rating
-from merton.people.screening import screen
-from merton.results.statistics import wilson
 from merton.seeding import generator
-from merton.study.alpha import Scale, krippendorff_alpha
-from merton.study.intraclass import intraclass
-from merton.study.rater_draws import RaterAgreement
-from merton.study.raters import cohen_kappa, fleiss_kappa, weighted_kappa
+from merton.statistics.alpha import Scale, krippendorff_alpha
+from merton.statistics.intraclass import intraclass
+from merton.statistics.means import wilson
+from merton.statistics.rater_draws import RaterAgreement
+from merton.statistics.raters import cohen_kappa, fleiss_kappa, weighted_kappa
+from merton_studies.people.rating import Rating
+from merton_studies.people.screening import screen
 
 Floats = NDArray[np.float64]
 

@@ -29,13 +29,13 @@ from typing import Any
 
 from trial_material import MATERIAL
 
-from merton.people.item import Item
-from merton.people.ledger import Ledger, Slot
-from merton.people.project import read_project
-from merton.people.protocols import protocol_named
-from merton.people.sources import items_of
-from merton.people.statistics import summary
 from merton.seeding import generator
+from merton_studies.people.item import Item
+from merton_studies.people.ledger import Ledger, Slot
+from merton_studies.people.project import read_project
+from merton_studies.people.protocols import protocol_named
+from merton_studies.people.sources import items_of
+from merton_studies.people.statistics import summary
 
 SKILLS = {"Ada": 0.95, "Ben": 0.9, "Cyd": 0.85, "Dan": 0.8, "Eve": 0.0}
 """Rater to the share of answers that are the truth; the others are drawn. Eve is careless."""

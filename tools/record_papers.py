@@ -10,8 +10,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from merton.papers import embodied_iqa, reproduce
-from merton.papers.facts import COLUMNS, Checked, check, fingerprint
+from merton_studies.papers import embodied_iqa, reproduce
+from merton_studies.papers.facts import (
+    COLUMNS,
+    Checked,
+    check,
+    fingerprint,
+)
 
 FOLDER = Path(__file__).parents[1] / "config" / "published"
 

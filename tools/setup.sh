@@ -117,7 +117,7 @@ make_ament_prefix() {
   site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo 'import os, sys; os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)' >"$site/ament_prefix.pth"
   mkdir -p "$index"
-  for name in merton merton_nodes merton_bringup merton_description; do
+  for name in merton merton_studies merton_nodes merton_bringup merton_description; do
     mkdir -p "$venv/share/$name"
     touch "$index/$name"
     ln -sfn "$root/src/$name/package.xml" "$venv/share/$name/package.xml"
@@ -140,7 +140,7 @@ build_interfaces() {
 
 install_merton() {
   # by a path entry, not a finder: else a folder `merton` beside a script hides the library
-  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e . -e src/merton_nodes &&
+  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e . -e src/merton_studies -e src/merton_nodes &&
     for package in merton merton_nodes; do
       "$venv/bin/python" - "$package" "$venv" <<'PYTHON' || return 1
 # where `ros2 run` and `ros2 launch` look for a package's programs
@@ -253,7 +253,7 @@ step venv "$version $root $(grep '^pip==' requirements/build.txt)" "[1/5] virtua
 step ros "$version $(hash_of requirements/ros.txt requirements/build.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 65 --packages "$packages" -- install_ros
 beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 282 base.txt sim.txt serve.txt
 step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[4/5] ament prefix" "remove .venv and try again" -- make_ament_prefix
-step merton "$version $root $(hash_of pyproject.toml tools/requirements_metadata.py requirements src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
+step merton "$version $root $(hash_of pyproject.toml tools/requirements_metadata.py requirements src/merton_studies/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
 if [ "${1:-}" = all ]; then
   beside kernels_step everything
   bytecode_step all_bytecode "byte code"

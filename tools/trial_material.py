@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from merton.config import dumps
-from merton.people.examples import labels as label_material
-from merton.people.examples import run as run_material
-from merton.people.examples.drawing import Motion, episode, table
-from merton.people.item import Item
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
 from merton.seeding import generator
+from merton_studies.people.examples import labels as label_material
+from merton_studies.people.examples import run as run_material
+from merton_studies.people.examples.drawing import Motion, episode, table
+from merton_studies.people.item import Item
 
 Rng = np.random.Generator
 CONTENDERS = {"coarse": 4, "plain": 0, "soft": 2}

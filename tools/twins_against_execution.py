@@ -25,11 +25,17 @@ from merton.perception.distortion import DISTORTIONS
 from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.simulation.scene import scene_seeds
-from merton.study.clustered import row_correlations, scene_draws
-from merton.study.resampling import interval
-from merton.twins.agreement import Agreement, Checked, Share, left, lost
-from merton.twins.executed import WatchedPorts, pairs_of
-from merton.twins.twin import Setting
+from merton.statistics.clustered import row_correlations, scene_draws
+from merton.statistics.resampling import interval
+from merton_studies.twins.agreement import (
+    Agreement,
+    Checked,
+    Share,
+    left,
+    lost,
+)
+from merton_studies.twins.executed import WatchedPorts, pairs_of
+from merton_studies.twins.twin import Setting
 
 VERBS = ("reach", "push", "pick", "place", "press", "move", "pour")
 PLAIN = ("tiny-vla", "servo")

@@ -32,7 +32,6 @@ def merton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProces
 @pytest.fixture(scope="module")
 def run(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An invented run with pictures and answers."""
-    sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from fake_run import make_fake_run
 
     folder = tmp_path_factory.mktemp("served")

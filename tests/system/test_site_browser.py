@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +37,6 @@ KINDS = (
 @pytest.fixture(scope="module")
 def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of the pages of an invented run with an earlier snapshot; its report lies in the run beside them."""
-    sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from fake_run import make_fake_run
 
     folder = tmp_path_factory.mktemp("browser")

@@ -4,9 +4,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
-    "annotate",
     "calibration",
     "cli",
+    "cluster",
     "cognition",
     "config",
     "decision",
@@ -15,9 +15,11 @@ __all__ = [
     "experiment",
     "files",
     "graph",
+    "hosts",
     "leaderboard",
     "models",
     "monitor",
+    "pages",
     "perception",
     "processes",
     "rating",
@@ -25,6 +27,8 @@ __all__ = [
     "results",
     "seeding",
     "simulation",
+    "statistics",
     "study",
+    "web",
     "world",
 ]

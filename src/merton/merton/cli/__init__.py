@@ -1,3 +1,3 @@
 """The `merton` command."""
 
-__all__ = ["main"]
+__all__ = ["console", "doctor", "leaderboard", "main", "models", "recordings", "tree"]

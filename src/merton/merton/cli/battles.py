@@ -22,9 +22,9 @@ def battles_command(
     out: Annotated[Path | None, typer.Option("--out", help="Folder for ranking.csv and ranking.json.")] = None,
 ) -> None:
     """Rate models that were compared two at a time: Bradley and Terry, a tie is half a win for each."""
-    from merton.people.preferences import Preference, board, write_board
+    from merton.leaderboard.preferences import Preference, board, write_board
     from merton.rating.battles import read_battles
-    from merton.results.statistics import ranks
+    from merton.statistics.means import ranks
 
     read = [Preference(one.a, one.b, one.choice, "a", one.scene) for one in read_battles(battles)]
     fitted = board(read)

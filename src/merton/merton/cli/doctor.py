@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from merton.cli.console import STDOUT, print_out, working
-from merton.errors import SYSTEM_PACKAGES, MertonError, MissingDependencyError
+from merton.errors import SYSTEM_PACKAGES, MertonError
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph
 from merton.graph.supervisor import claim_domain, environment, find_executable
@@ -127,19 +127,7 @@ def orphaned_ports(shared: Path) -> int:
     return sum(not lock.with_name(lock.name[:-3]).exists() for lock in shared.glob("fastrtps_port*_el"))
 
 
-def _sandbox() -> str:
-    """Which engine shuts generated code in. None is no failure: only `merton curate evaluate` needs one."""
-    from merton.harness.sandbox import working_engine
-
-    try:
-        engine = working_engine()
-    except MissingDependencyError as error:
-        return f"none, needed by `merton curate evaluate` alone: {error}"
-    note = "" if engine == "bubblewrap" else "; bubblewrap, tried first, is not there: sudo apt-get install bubblewrap"
-    return f"programs that agents write are shut in by {engine}{note}"
-
-
-CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
+CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("Python", _python, "use Python 3.10 to 3.13: make setup PYTHON=/usr/bin/python3.12"),
     ("ROS 2", _ros, "run `make setup`, or source /opt/ros/jazzy/setup.bash; unset RMW_IMPLEMENTATION"),
     ("interfaces", _interfaces, "run `make setup`, or `colcon build` and source install/setup.bash"),
@@ -149,6 +137,5 @@ CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("simulator", _simulator, "sudo apt-get install libegl-mesa0 libgl1-mesa-dri; MUJOCO_GL=osmesa needs libosmesa6"),
     ("ports", _domain, "end other Mertons of this machine"),
     ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),
-    ("sandbox", _sandbox, "see docs/sandbox.md"),
-)
-"""Subject, check and remedy, in the order in which they matter on a new machine."""
+]
+"""Subject, check and remedy, in the order in which they matter on a new machine; merton_studies adds its own."""

@@ -17,8 +17,8 @@ from merton.files import locked_folder, resource
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
+    from merton.statistics.sequential import ConfidenceSequence
     from merton.study.gate import Judgement, Pair
-    from merton.study.sequential import ConfidenceSequence
 
 WORSE, NOT_RESOLVED, NOT_COMPLETED = 1, 3, 4
 """Exit codes beside 0 and a user's mistake's 2."""
@@ -51,8 +51,8 @@ def gate_command(
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
     from merton.experiment.failed_models import failed_models
+    from merton.statistics.sequential import Verdict
     from merton.study import gate_files
-    from merton.study.sequential import Verdict
 
     budget_s = _seconds(budget)
     if metric not in ("success", "progress"):
@@ -119,8 +119,8 @@ def _compared(
     from merton.experiment.paired import run_pairs
     from merton.processes import usable_cores
     from merton.results.store import ResultStore
+    from merton.statistics.sequential import ConfidenceSequence, Verdict
     from merton.study.gate import difference, judge
-    from merton.study.sequential import ConfidenceSequence, Verdict
     from merton.study.values import VALUES
 
     value, clock = VALUES[metric], _Clock(budget_s)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli import answers, battles, boards
+from merton.cli import battles, boards
 from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, print_remarks, working
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
@@ -158,7 +158,6 @@ def coverage(
     print(intervals.table(by_size, by_videos, studies), end="")
 
 
-app.command("answers")(answers.answers_command)
 app.command("battles")(battles.battles_command)
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)

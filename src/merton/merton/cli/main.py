@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from merton import __version__
-from merton.cli import (
-    calibrate,
-    curate,
-    dataset,
-    distort,
-    export,
-    iqa,
-    leaderboard,
-    models,
-    people,
-    recordings,
-    results,
-    runs,
-    study,
-    submissions,
-)
-from merton.cli.annotate import annotate_command
+from merton.cli import calibrate, dataset, distort, leaderboard, models, recordings, results, runs, submissions
 from merton.cli.attribute import attribute_command
 from merton.cli.console import own_command, print_err, print_out
 from merton.cli.doctor import doctor_command
@@ -35,8 +20,6 @@ from merton.cli.monitor import monitor_command
 from merton.cli.new import new_command
 from merton.cli.plan import plan_command
 from merton.cli.rate import rate_command
-from merton.cli.replay import replay_command
-from merton.cli.reproduce import reproduce_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
 from merton.errors import ErrorCode, InputError, MertonError, missing_library
@@ -69,12 +52,6 @@ COMMANDS = (
     ("Studies", "gate", gate_command, "Is a candidate worse than a baseline? An exit code for CI"),
     ("Studies", "compare", runs.compare_command, "Compare scores and ratings of two runs"),
     ("Studies", "attribute", attribute_command, "Where agents lose: stage, camera, step, region"),
-    ("Studies", "annotate", annotate_command, "Models on a dataset, every answer kept"),
-    ("Studies", "study", study.app, "One score per image of an annotated dataset, and its studies"),
-    ("Studies", "iqa", iqa.app, "Image quality for robots: metrics, a benchmark, a gate"),
-    ("Studies", "curate", curate.app, "Benchmarks curated and run by agents"),
-    ("Studies", "people", people.app, "Studies with people: pages for raters, agreement, exports"),
-    ("Studies", "reproduce", reproduce_command, "The papers' numbers, recomputed, each with a verdict"),
     ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
     ("Boards", "rate", rate_command, "How ratings settle, the long tail, a newcomer's place"),
     ("Boards", "submission", submissions.app, "Pack, check, send and withdraw submissions to a board"),
@@ -82,8 +59,6 @@ COMMANDS = (
     ("Data", "dataset", dataset.app, "Build datasets of distorted images, and verify them"),
     ("Data", "distort", distort.app, "Distort an image; a gallery, a list of distortions"),
     ("Data", "recording", recordings.app, "Score recorded runs again, play them, repair them, view them"),
-    ("Data", "export", export.app, "What a lab publishes: datasets with a card, for hubs and LeRobot"),
-    ("Data", "replay", replay_command, "Would the arm have gone elsewhere on worse pictures?"),
     ("Lab", "up", runs.up_command, "Start a graph of nodes alone, until Ctrl-C"),
     ("Lab", "monitor", monitor_command, "The operator's page: stop, judge, watch"),
     ("Lab", "model", models.app, "The catalogue of models; serve one, check one"),
@@ -92,11 +67,10 @@ COMMANDS = (
 )
 """Panel of `merton --help`, name, function or group, and its line in the panel."""
 
-for _panel, _name, _what, _line in COMMANDS:
-    if isinstance(_what, typer.Typer):
-        app.add_typer(_what, name=_name, short_help=_line, rich_help_panel=_panel)
-    else:
-        app.command(_name, short_help=_line, rich_help_panel=_panel)(_what)
+for _panel, _name, _command, _line in COMMANDS:
+    app.add(_panel, _name, _command, _line)
+for _point in entry_points(group="merton.commands"):  # of other packages, such as merton_studies
+    _point.load()(app)
 
 
 def _print_version(wanted: bool) -> None:

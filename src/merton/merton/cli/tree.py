@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -10,10 +10,16 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from merton.cli.console import STDOUT, print_err
-from merton.errors import InputError, near_miss
+from merton.errors import InputError, MissingDependencyError, install_line, near_miss
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
+
+STUDIES = (
+    *("annotate", "study", "iqa", "curate", "people", "reproduce", "export", "replay"),
+    "leaderboard answers",
+)
+"""Commands of the package merton_studies, by which one that is called without it says what to install."""
 
 MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("serve",): ("model", "serve"),
@@ -51,6 +57,9 @@ class Group(_PlainFlags, TyperGroup):
         """The command of a line; raises InputError with the near one for a name that is none."""
         name = args[0]
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
+            full = f"{ctx.command_path} {name}"
+            if full.partition(" ")[2] in STUDIES:
+                raise MissingDependencyError(f"`{full}` needs the package merton-studies: {install_line('studies')}")
             near = self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)
             hint = f"did you mean `{ctx.command_path} {near}`? " if near else ""
             raise InputError(
@@ -79,6 +88,13 @@ class App(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Any:
         """As `typer.Typer.command`."""
         return super().command(name, **{"cls": Command, **settings})
+
+    def add(self, panel: str, name: str, command: Callable[..., Any] | typer.Typer, line: str) -> None:
+        """Add a command or a group, with its panel (of `PANELS`) and its line there."""
+        if isinstance(command, typer.Typer):
+            self.add_typer(command, name=name, short_help=line, rich_help_panel=panel)
+        else:
+            self.command(name, short_help=line, rich_help_panel=panel)(command)
 
 
 class Root(Group):

@@ -1,7 +1,7 @@
 """Two agents on the same scenes, one scene after another, in processes of this machine and without ROS.
 
 An experiment's file says which trials there could be; each scene here is one of them, drawn anew. Every scene is thus
-an independent sample of the whole design, which is what the confidence sequence of `merton.study.sequential` needs.
+an independent sample of the whole design, as the confidence sequence of `merton.statistics.sequential` needs it.
 One trial a scene and agent: of equally many trials, those in different scenes tell most.
 """
 

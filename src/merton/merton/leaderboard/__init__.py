@@ -4,6 +4,7 @@ __all__ = [
     "board",
     "capabilities",
     "coverage",
+    "preferences",
     "published",
     "rate",
     "serve",

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from merton.results.statistics import (
+from merton.results.text import count_of
+from merton.statistics.means import (
     DIGITS,
     Interval,
     Scatter,
@@ -27,7 +28,6 @@ from merton.results.statistics import (
     ranks,
     total_interval,
 )
-from merton.results.text import count_of
 
 NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from merton.errors import InputError
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, ranked
-from merton.results.statistics import mean_interval
 from merton.results.tables import read_columns
+from merton.statistics.means import mean_interval
 
 MAXIMUM = 100.0
 TABLE = "predictions.parquet"

@@ -24,8 +24,8 @@ from merton.rating.checking import logistic, table_of
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit, fit
 from merton.rating.predictions import gap_to_share
-from merton.results.statistics import Interval, mean_interval
 from merton.seeding import generator
+from merton.statistics.means import Interval, mean_interval
 
 AGENT_SPREAD, CASE_SPREAD = 200.0, 250.0
 """Standard deviations of simulated skills and difficulties, Elo points, both around 1500."""

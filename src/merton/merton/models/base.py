@@ -28,7 +28,7 @@ class ModelAdapter(ABC, Generic[Request, Response]):
     Attributes:
         name: its name in the catalogue.
         adapter_version: part of the key of stored responses, to be raised with every change that may change a response;
-            "": every change to the adapter's sources counts as one (`merton.annotate.identity`).
+            "": every change to the adapter's sources counts as one (`merton_studies.annotate.identity`).
     """
 
     name: str

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from markupsafe import Markup, escape
 
-from merton.results.statistics import Interval
+from merton.statistics.means import Interval
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""

@@ -22,7 +22,7 @@ from merton.errors import InputError
 from merton.rating.checking import DECIDED, Floats, Integers, Q, checked_scores, columns, extremes
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Estimate
-from merton.results.statistics import Z_95, freedom_of_shares, student
+from merton.statistics.means import Z_95, freedom_of_shares, student
 
 Comparison = tuple[str, str, float, str]
 """Contender, other contender, score of the first in 0..1 (0.5: a tie), scene."""

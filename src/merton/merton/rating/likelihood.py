@@ -35,7 +35,7 @@ from merton.rating.checking import (
 )
 from merton.rating.glicko import START_MEAN
 from merton.rating.marginal import STEPS, Marginal
-from merton.results.statistics import Z_95, Interval
+from merton.statistics.means import Z_95, Interval
 
 MAX_AGENTS = 4000
 """The information matrix has as many rows and columns: 128 MB."""

@@ -23,7 +23,7 @@ from scipy.sparse import csc_array, csr_array
 
 from merton.rating.checking import Floats, Integers
 from merton.rating.integration import QUADRATURE, Integration
-from merton.results.statistics import freedom_of_shares, student
+from merton.statistics.means import freedom_of_shares, student
 
 STEPS = 500
 TOLERANCE = 1e-5

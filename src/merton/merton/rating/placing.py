@@ -19,7 +19,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.rating.checking import NO_SCENES, Floats, MatchTable, Q, columns, extremes, table_of
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import EXTREME_LOSS, Estimate, Fit
-from merton.results.statistics import freedom_of_shares, student
+from merton.statistics.means import freedom_of_shares, student
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()

@@ -18,7 +18,7 @@ from merton.rating.checking import Q, checked_rating
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit
 from merton.rating.metric import Metric
-from merton.results.statistics import Interval
+from merton.statistics.means import Interval
 
 MASTERY = (0.5, 0.9, 0.99)
 """The scores whose oracles AGI-Elo reports."""

@@ -15,7 +15,6 @@ __all__ = [
     "peers",
     "records",
     "schema",
-    "statistics",
     "store",
     "tables",
     "text",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval, mean_interval
+from merton.statistics.means import Interval, mean_interval
 from merton.study.values import VALUES
 
 ATTRIBUTED = ("success", "progress")

@@ -10,16 +10,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import Interval, mean
 from merton.seeding import generator
-from merton.study.clustered import (
+from merton.statistics.clustered import (
     Floats,
     Integers,
     Measured,
@@ -32,11 +30,10 @@ from merton.study.clustered import (
     scene_draws,
     steadied,
 )
-from merton.study.coefficients import krcc, plcc, plcc_after_logistic
+from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic
+from merton.statistics.means import Interval, mean
 from merton.study.headline import BLIND_DECISION
-
-if TYPE_CHECKING:
-    from merton.study.opinion_tables import Opinions
+from merton.study.opinions import Opinions
 
 UNITS = ("type", "type_level", "trial")
 """What one point of a correlation is: the mean of a type, that of a type at a level, or a trial."""

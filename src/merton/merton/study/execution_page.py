@@ -8,8 +8,8 @@ import jinja2
 from markupsafe import Markup
 
 from merton.pages.environment import environment
-from merton.results.statistics import Interval
 from merton.results.text import MISSING
+from merton.statistics.means import Interval
 from merton.study import execution_figures
 from merton.study.execution import MOST_TRIALS, Difference, fisher_interval
 from merton.study.execution_study import (

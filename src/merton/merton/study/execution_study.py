@@ -7,17 +7,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from merton.config import validated
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval, mean_scatter
 from merton.results.text import one_line
 from merton.results.trial_files import json_object
-from merton.study.clustered import PERMUTATIONS
+from merton.statistics.clustered import PERMUTATIONS
+from merton.statistics.means import Interval, mean_scatter
+from merton.statistics.resampling import DRAWS
 from merton.study.execution import (
     OUTCOMES,
     SEED,
@@ -33,10 +34,7 @@ from merton.study.execution import (
     stage_correlation,
 )
 from merton.study.execution_examples import Example, examples
-from merton.study.resampling import DRAWS
-
-if TYPE_CHECKING:
-    from merton.study.opinion_tables import Opinions
+from merton.study.opinions import Opinions
 
 LEAST_TYPES = 5
 """Fewer types of distortion are not correlated."""

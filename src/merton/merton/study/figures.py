@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
 from merton.pages.words import number
-from merton.results.statistics import Interval
 from merton.results.text import count_of
+from merton.statistics.means import Interval
 
 LEVELS = range(6)
 

@@ -19,7 +19,7 @@ from merton.cognition.text import Cider, words
 from merton.decision.score import score_batch as decision_scores
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.results.decisions import inert_dimensions
-from merton.results.statistics import mean
+from merton.statistics.means import mean
 from merton.study.outputs import DIMENSIONS, Output, references
 from merton.world.action import ActionChunk
 

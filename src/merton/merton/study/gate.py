@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from merton.errors import InputError
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval
+from merton.statistics.means import Interval
+from merton.statistics.sequential import ERROR, ConfidenceSequence, Verdict
 from merton.study.pairs import Paired, compare_agents
-from merton.study.sequential import ERROR, ConfidenceSequence, Verdict
 from merton.study.values import VALUES, Value
 
 FORESEEN = 50

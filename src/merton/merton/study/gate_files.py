@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 from merton.files import write_file
 from merton.pages.words import readable, signed
 from merton.results.text import MISSING, one_line
+from merton.statistics.sequential import Verdict
 from merton.study import gate_pictures
 from merton.study.gate import Judgement, Part, worst
-from merton.study.sequential import Verdict
 from merton.study.values import VALUES
 
 MARKDOWN, JUNIT = "gate.md", "gate.xml"

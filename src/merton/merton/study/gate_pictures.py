@@ -13,12 +13,12 @@ from markupsafe import Markup
 from merton.pages.svg import tag
 from merton.pages.words import readable
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, shown_text, trial_detail
+from merton.statistics.means import Interval
+from merton.statistics.sequential import anytime_interval
 from merton.study.gallery import path_of
 from merton.study.gate import Judgement, Pair, difference
-from merton.study.sequential import anytime_interval
 from merton.study.values import VALUES
 
 WIDTH = 720.0

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from merton.results.records import TestCase, TrialRecord
-from merton.results.statistics import Interval, mean, mean_interval
 from merton.results.text import count_of
+from merton.statistics.means import Interval, mean, mean_interval
 from merton.study.values import success
 
 

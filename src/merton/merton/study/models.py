@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError
-from merton.results.statistics import Interval
 from merton.results.tables import read_columns
-from merton.study.correlation import alike_beside, average_with_interval, correlations_with_intervals
+from merton.statistics.correlation import alike_beside, average_with_interval, correlations_with_intervals
+from merton.statistics.means import Interval
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval, mean_interval
 from merton.seeding import generator
+from merton.statistics.means import Interval, mean_interval
 from merton.study.values import Value
 
 EXACT_SCENES = 16

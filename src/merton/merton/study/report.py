@@ -21,9 +21,9 @@ from merton.pages.words import date_and_time
 from merton.results import export, trial_files
 from merton.results.metrics import METRICS
 from merton.results.records import STAIRCASE, Outcome, TrialRecord
-from merton.results.statistics import mean
 from merton.results.store import ResultStore
 from merton.results.text import one_line, places, printable
+from merton.statistics.means import mean
 from merton.study import (
     execution_page,
     execution_study,

@@ -12,8 +12,8 @@ from merton.errors import MODEL_ERRORS
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
 from merton.rating.predictions import Gap, predicted_score
 from merton.results.records import Outcome, TestCase, TrialRecord
-from merton.results.statistics import mean, mean_scatter
 from merton.results.text import printable
+from merton.statistics.means import mean, mean_scatter
 from merton.study import figures, models
 
 DIMENSION_LABELS = {

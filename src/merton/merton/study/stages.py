@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import mean_scatter
-from merton.study.correlation import correlations_with_intervals
+from merton.statistics.correlation import correlations_with_intervals
+from merton.statistics.means import mean_scatter
 
 CEILINGS = {"cognition": 0.999, "decision": 0.999, "execution": 99.9, "success": 1.0, "progress": 1.0}
 """Stage to the score from which on distortion has cost nothing. Ours."""

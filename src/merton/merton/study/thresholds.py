@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from merton.pages.words import number
 from merton.results.csv_writer import csv_text
 from merton.results.records import TrialRecord
-from merton.results.statistics import Interval
+from merton.statistics.means import Interval
 
 TARGET = 0.75
 LOWEST, HIGHEST = 1, 5

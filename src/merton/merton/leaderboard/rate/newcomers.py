@@ -16,8 +16,8 @@ from merton.rating import agi_elo, placing
 from merton.rating.predictions import predicted_score
 from merton.results.matrix import read_matrix
 from merton.results.matrix_table import AGENT_COLUMNS, is_matrix
-from merton.results.statistics import Interval
 from merton.results.tables import file_bytes, name_in, number_in, read_cells, read_rows
+from merton.statistics.means import Interval
 
 COLUMNS = ("case", "score")
 """Of a file with one newcomer; its name is the file's without the ending."""

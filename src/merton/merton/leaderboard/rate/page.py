@@ -19,8 +19,8 @@ from merton.pages.svg import SERIES_COLORS, rating_scale, series_slots
 from merton.rating.convergence import MEASURES, Convergence
 from merton.rating.predictions import MASTERY
 from merton.results.csv_writer import write_csv
-from merton.results.statistics import DIGITS
 from merton.results.text import printable
+from merton.statistics.means import DIGITS
 
 PAGE, NUMBERS = "ratings.html", "ratings.json"
 """Files of the folder: the page, and all its numbers; the tables are beside them."""

@@ -15,8 +15,8 @@ from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.pages.svg import SERIES_COLORS, series_slots
 from merton.rating.diagnostics import HeldOut
 from merton.rating.predictions import MASTERY, oracle
-from merton.results.statistics import Interval
 from merton.results.text import printable
+from merton.statistics.means import Interval
 
 COLUMNS = 12
 """Number of snapshots in the table of all agents, the latest."""

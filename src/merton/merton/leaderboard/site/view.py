@@ -12,8 +12,8 @@ from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
 from merton.perception.distortion import all_distortions
 from merton.rating.predictions import predicted_score
-from merton.results.statistics import mean
 from merton.results.text import distinct_names
+from merton.statistics.means import mean
 
 CASES_SHOWN = 5_000
 """The most cases with a page and a line in the list, the hardest first; the downloads hold all."""

@@ -28,7 +28,7 @@ from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.agi_elo import SEED, SHUFFLES
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share
-from merton.results.statistics import DIGITS
+from merton.statistics.means import DIGITS
 
 SHARE = 0.99
 """Of the cases, to master beside the hardest one."""

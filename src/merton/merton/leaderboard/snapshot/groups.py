@@ -12,7 +12,7 @@ from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell, mis
 from merton.leaderboard.snapshot.contents import CaseRow
 from merton.rating.checking import Floats, Integers, MatchTable
 from merton.results.metrics import DEFAULT_METRIC
-from merton.results.statistics import mean_interval
+from merton.statistics.means import mean_interval
 
 _NOTE = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
 

@@ -1,0 +1,17 @@
+"""Statistics that every table and page uses: means and their intervals, agreement of raters, correlations, tests."""
+
+__all__ = [
+    "alpha",
+    "clustered",
+    "coefficients",
+    "concordance",
+    "correlation",
+    "intraclass",
+    "means",
+    "ranking",
+    "rater_draws",
+    "raters",
+    "resampling",
+    "risk",
+    "sequential",
+]

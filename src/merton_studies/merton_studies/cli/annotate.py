@@ -1,0 +1,145 @@
+"""`merton annotate`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merton.cli.console import STDERR, own_command, print_err, print_out
+from merton.errors import InputError, UnknownNameError
+from merton_studies.cli.curate_evaluate import evaluate_command
+
+if TYPE_CHECKING:
+    from merton_studies.annotate.engines import Engine
+    from merton_studies.annotate.run import Progress
+
+INCOMPLETE = 3
+"""Exit code of a run with unanswered rows."""
+ENGINES = ("local", "ray")
+POOL = "pool.yaml"
+"""The file by which a pool of questions is known."""
+PAGE = "models.html"
+"""The study of models, written beside the tables."""
+
+
+def annotate_command(
+    dataset: Annotated[
+        Path, typer.Argument(help="A folder that `merton dataset build` has finished, or a curated benchmark.")
+    ],
+    model: Annotated[list[str], typer.Option(help="A name of `merton model list`; once for each model.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tables.")],
+    cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
+    engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",
+    workers: Annotated[int, typer.Option(help="Workers, each with its own copy of the model.")] = 2,
+    gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
+    batch: Annotated[int, typer.Option(help="Images in a worker's unit of work, with all their tasks.")] = 8,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."),
+    ] = None,
+) -> None:
+    """Run models on every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
+
+    Every response is cached, and no request is repeated: after a kill, run the same command again. A curated benchmark
+    or a pool has right answers in place of undistorted images: it is run and scored as by `merton curate evaluate`.
+    """
+    if (dataset / POOL).is_file():
+        _chosen_for_questions(engine)
+        evaluate_command(dataset, out, model, cache=cache or default_cache(), max_tokens=max_tokens)
+        return
+    from merton.study.report import write_models_page
+    from merton_studies.annotate.run import annotate
+    from merton_studies.annotate.tables import SCORES
+
+    cache = cache or default_cache()
+    parts = ["annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
+    parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
+    parts += [f"--max-tokens={max_tokens}"] if max_tokens else []
+    how_to_continue = f"All responses so far are in {cache}. Continue with: {own_command(*parts)}"
+    chosen = _engine(engine, workers, gpus)
+    try:
+        with _progress() as on_progress:
+            summary = annotate(
+                dataset,
+                model,
+                out,
+                cache=cache,
+                engine=chosen,
+                batch=batch,
+                max_tokens=max_tokens,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        print_err(f"Interrupted. {how_to_continue}")
+        raise
+    write_models_page(out / SCORES, out / PAGE)
+    cost = f", cost {summary.cost:.2f}" if summary.cost else ""
+    print_out(
+        f"{summary.rows} rows: {summary.requested} requests made{cost}, {summary.cached} in the cache, "
+        f"{summary.failed} rows with a failure of the model: {out}"
+    )
+    if summary.cut_off:
+        print_err(f"{summary.cut_off} answers were cut off at their limit of tokens: raise --max-tokens")
+    if summary.unanswered:
+        for reason in summary.reasons:
+            print_err(f"unanswered: {reason}")
+        print_err(f"{summary.unanswered} rows are unanswered. {how_to_continue}")
+        raise typer.Exit(INCOMPLETE)
+    if summary.useless:
+        print_err("\n".join(summary.useless))
+        raise typer.Exit(1)
+
+
+def _chosen_for_questions(engine: str) -> None:
+    """Refuse an engine that runs no questions."""
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
+    if engine != ENGINES[0]:
+        raise InputError("a benchmark of questions is run on this machine alone: leave --engine out")
+
+
+def default_cache() -> Path:
+    """The cache of this user, for all datasets."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merton" / "responses.sqlite"
+
+
+def _engine(name: str, workers: int, gpus: float) -> Engine:
+    if name not in ENGINES:
+        raise UnknownNameError("engine", name, ENGINES)
+    if name == "ray":
+        from merton_studies.annotate.ray_engine import RayEngine
+
+        return RayEngine(workers, gpus)
+    from merton_studies.annotate.engines import LocalEngine
+
+    return LocalEngine(workers)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A progress bar on stderr with cost and time left; yields the function that moves it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[cost]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Bar(*columns, console=STDERR) as bar:
+        task = bar.add_task("reading the dataset", total=None, cost="")
+
+        def move(progress: Progress) -> None:
+            spent, left = progress.cost, progress.cost_left
+            cost = f"cost {spent:.2f}, at most {left:.2f} left" if spent or left else ""
+            bar.update(task, description=progress.model, completed=progress.done, total=progress.total, cost=cost)
+
+        yield move

@@ -1,0 +1,62 @@
+"""`merton curate build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from merton.cli.console import from_here, print_err, print_out, progress
+from merton_studies.cli.annotate import default_cache
+from merton_studies.cli.curate_roles import (
+    Assigner,
+    MaxCalls,
+    MaxCost,
+    Pictures,
+    Proposer,
+    Reviewer,
+    Voters,
+    budget_ends,
+    chosen_roles,
+)
+
+
+def build_command(
+    pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
+    out: Annotated[Path, typer.Argument(help="Folder for the benchmark; one that was begun is finished.")],
+    taxonomy: Annotated[
+        str | None, typer.Option(help="Dimensions by name or file; without it they are found.", metavar="NAME|FILE")
+    ] = None,
+    keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
+    shots: Annotated[
+        int, typer.Option(min=0, help="Labelled questions of each dimension that teach voters without an LLM.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything that is drawn.")] = 0,
+    proposer: Proposer = None,
+    reviewer: Reviewer = None,
+    assigner: Assigner = None,
+    voters: Voters = None,
+    pictures: Pictures = 0,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    cache: Annotated[Path | None, typer.Option(help="File of models' answers; the user's, if not given.")] = None,
+) -> None:
+    """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
+
+    Without the options that name a model, everything is computed. After Ctrl-C or a kill, the same command goes on.
+    """
+    from merton_studies.curation.curate import Wanted, curate
+    from merton_studies.curation.pool import read_pool
+
+    chosen = chosen_roles(proposer, reviewer, assigner, voters, pictures, max_calls, max_cost)
+    with budget_ends():
+        found = curate(
+            read_pool(pool), out, Wanted(taxonomy, keep, shots, seed, chosen), cache or default_cache(), step=progress
+        )
+    for sentence in (*found.made.get("induction", {}).get("left_out", ()), *found.made.get("invalid_votes", ())):
+        print_err(f"merton: {sentence}")
+    for row in found.rows:
+        print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
+    print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")
+    print_out(f"page: {from_here(out / 'index.html')}")

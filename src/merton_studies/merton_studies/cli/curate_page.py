@@ -1,0 +1,24 @@
+"""`merton curate page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from merton.cli.console import from_here, print_out
+
+
+def page_command(
+    curation: Annotated[Path, typer.Argument(help="Folder of a curated benchmark.")],
+    pool: Annotated[
+        Path | None, typer.Option(help="The pool that it is from, for questions that were dropped.")
+    ] = None,
+    scores: Annotated[Path | None, typer.Option(help="Folder of `merton curate evaluate`.")] = None,
+) -> None:
+    """Write index.html of a curated benchmark again, with the scores of models by dimension."""
+    from merton_studies.curation.page import write_page
+    from merton_studies.curation.pool import read_pool
+
+    print_out(from_here(write_page(curation, read_pool(pool) if pool else None, scores).absolute()))

@@ -1,0 +1,77 @@
+"""The options that give a role of the curation to an LLM, the same for every command, and the end by the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merton.cli.console import print_err
+
+if TYPE_CHECKING:
+    from merton_studies.curation.roles import Chosen
+
+BUDGET_SPENT = 3
+"""Exit code of a curation that its budget of calls or money ended."""
+
+Proposer = Annotated[
+    str | None,
+    typer.Option("--proposer", metavar="MODEL", help="Model that proposes dimensions; else clusters do."),
+]
+Reviewer = Annotated[
+    str | None, typer.Option("--reviewer", metavar="MODEL", help="Model that reviews them; else rules do.")
+]
+Assigner = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assigner", metavar="MODEL", help="Model that votes, else computed voters do; give several to mix them."
+    ),
+]
+Voters = Annotated[int | None, typer.Option("--voters", min=1, help="Voters that ask an assigner; 5.")]
+Pictures = Annotated[
+    int, typer.Option("--pictures", min=0, help="Pictures of a question that such a voter is shown, at most.")
+]
+MaxCalls = Annotated[
+    int | None, typer.Option("--max-calls", help="Most calls of models, of this and all earlier starts.")
+]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost", help="Most money for them, by the catalogue's cost_per_1000.")
+]
+
+
+def chosen_roles(
+    proposer: str | None,
+    reviewer: str | None,
+    assigner: list[str] | None,
+    voters: int | None,
+    pictures: int,
+    max_calls: int | None,
+    max_cost: float | None,
+) -> Chosen:
+    """The roles and limits that these options give."""
+    from merton_studies.curation.roles import Chosen
+
+    assigners = tuple(assigner or ())
+    return Chosen(
+        proposer=proposer,
+        reviewer=reviewer,
+        assigners=assigners,
+        voters=voters,
+        pictures=pictures,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
+
+
+@contextmanager
+def budget_ends() -> Iterator[None]:
+    """Around the work: a spent budget is one sentence and the exit code 3."""
+    from merton_studies.curation.budget import BudgetExhaustedError
+
+    try:
+        yield
+    except BudgetExhaustedError as error:
+        print_err(f"merton: {error}")
+        raise typer.Exit(BUDGET_SPENT) from None

@@ -1,0 +1,78 @@
+"""`merton replay`: what a policy would have done on a recording's pictures if they had been worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
+from merton.cli.recordings import Recording, beside
+from merton.errors import InputError
+from merton.files import locked_folder
+
+if TYPE_CHECKING:
+    from merton_studies.twins.replay import Replay
+
+PAGE = "twins.html"
+
+
+def replay_command(
+    recording: Recording,
+    distort: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The VLA that is asked; the recorded one by default.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for page and tables; beside the recording by default.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
+) -> None:
+    """Ask the policy again on distorted pictures of a recording: would its motion have left the recorded one?"""
+    from merton_studies.twins.page import write_page
+    from merton_studies.twins.replay import replay
+    from merton_studies.twins.tables import write_tables
+    from merton_studies.twins.twin import setting_of
+
+    if not distort:
+        raise InputError(
+            "name at least one --distort TYPE@LEVEL, such as gaussian_blur@3; `merton recording rescore` computes the "
+            "scores of a recorded run again"
+        )
+    settings = [setting_of(text) for text in distort]
+    folder = out or beside(recording, ".twins")
+    with progress("trials") as move:
+        found = replay(recording, settings, policy, workers, move)
+    with locked_folder(folder, "merton replay"):
+        files = write_tables(found, folder)
+        page = write_page(found, folder / PAGE)
+    _show(found)
+    print_out(f"Page: {page}. Tables: {', '.join(str(file) for file in files)}")
+
+
+def _show(found: Replay) -> None:
+    """The notes, the self-check, and a row for each distortion; fits in 80 columns."""
+    from merton_studies.twins.motion import CARRIED_OUT
+    from merton_studies.twins.summary import self_checks, summaries
+
+    for note in found.notes:
+        print_err(f"{note}.")  # it may begin with a path
+    for check in self_checks(found):
+        print_out(
+            f"Undistorted, {check.policy}: {check.same} of {check.decisions} chunks as recorded to the last bit, "
+            f"{check.within} within {found.about['tolerance_cm']:g} cm; farthest {check.most_cm:.2f} cm"
+        )
+    table = Table(box=None, pad_edge=False)
+    for name in ("distortion", "policy", "trials", "left, 95 %", "median", "most [cm]", "not whole"):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("distortion", "policy") else "right")
+    for item in summaries(found):
+        low, high = item.left_interval
+        share = f"{100 * item.left:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+        not_whole = len(item.trials) - item.verdicts[CARRIED_OUT]
+        add_row(table, item.setting.name, item.policy, len(item.trials), share, f"{item.median_cm:.1f}",
+                f"{item.most_cm:.1f}", not_whole)  # fmt: skip
+    STDOUT.print(table)

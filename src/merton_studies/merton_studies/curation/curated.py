@@ -1,0 +1,150 @@
+"""What is in the folder of a curation, read for its card and its page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merton.config import validated
+from merton.errors import InputError
+from merton_studies.curation.agents import Balance, Round
+from merton_studies.curation.assignment import Assignment, entropy, read_assignment
+from merton_studies.curation.induction import read_memory
+from merton_studies.curation.pool import Pool, read_pool
+from merton_studies.curation.question import Source
+from merton_studies.curation.taxonomy import Dimension, Taxonomy, read_taxonomy
+
+TAXONOMY, MEMORY, ASSIGNMENTS, BALANCE = "taxonomy.yaml", "memory.jsonl", "assignments.parquet", "balance.json"
+REDUNDANCY, CURATION, CARD, PAGE = "redundancy.json", "curation.json", "README.md", "index.html"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A dimension of a curated benchmark.
+
+    Attributes:
+        dimension: with its definition.
+        assigned: questions of the pool.
+        kept: of these.
+        share: mean share of the votes for it, 0..1, over its questions; None without any.
+        contested: its questions without a majority in the first round.
+    """
+
+    dimension: Dimension
+    assigned: int
+    kept: int
+    share: float | None
+    contested: int
+
+
+@dataclass(frozen=True)
+class Curated:
+    """A curated benchmark and how it came about.
+
+    Attributes:
+        folder: of it.
+        pool: the kept questions.
+        taxonomy: its dimensions.
+        assignment: of every question of the pool that was sampled from.
+        balance: counts before and after.
+        rounds: of induction; empty if the taxonomy was given.
+        redundancy: redundancy.json; empty if there is none.
+        made: curation.json: settings, seeds, versions, hashes.
+    """
+
+    folder: Path
+    pool: Pool
+    taxonomy: Taxonomy
+    assignment: Assignment
+    balance: Balance
+    rounds: tuple[Round, ...]
+    redundancy: Mapping[str, Any]
+    made: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Each dimension in the order of the taxonomy."""
+        dimension, found = np.array(self.assignment.dimension), []
+        for one in self.taxonomy.dimensions:
+            own = dimension == one.name
+            share = float(self.assignment.share[own].mean()) if own.any() else None
+            contested = int(self.assignment.contested[own].sum())
+            found.append(
+                Row(one, self.balance.assigned.get(one.name, 0), self.balance.kept.get(one.name, 0), share, contested)
+            )
+        return found
+
+    @property
+    def total(self) -> int:
+        """Questions of the pool that was sampled from."""
+        return len(self.assignment.ids)
+
+    @property
+    def entropy_kept(self) -> float:
+        """As `Balance.entropy`, of what is kept."""
+        return entropy(list(self.balance.kept.values()))
+
+    @property
+    def unlicensed(self) -> list[Source]:
+        """Sources of pictures without a licence."""
+        pictured = {question.source for question in self.pool.questions if question.media}
+        return [source for name, source in self.pool.sources.items() if name in pictured and not source.licence]
+
+
+def read_curated(folder: Path) -> Curated:
+    """The curated benchmark in a folder.
+
+    Raises:
+        InputError: a file is missing or damaged; the sentence names it.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    for name in (TAXONOMY, ASSIGNMENTS, BALANCE, CURATION):
+        if not (folder / name).is_file():
+            raise InputError(
+                f"{folder} is no curated benchmark: it has no {name}; run `merton curate build` to its end"
+            )
+    assignment = read_assignment(folder / ASSIGNMENTS)
+    return Curated(
+        folder,
+        read_pool(folder),
+        read_taxonomy(str(folder / TAXONOMY)),
+        assignment,
+        validated(Balance, (folder / BALANCE).read_bytes(), str(folder / BALANCE)),
+        read_memory(folder / MEMORY) if (folder / MEMORY).is_file() else (),
+        read_json(folder / REDUNDANCY) if (folder / REDUNDANCY).is_file() else {},
+        read_json(folder / CURATION),
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; raises InputError if there is none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is no JSON object")
+    return found
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested settings as names and texts, such as ("seeds · kmeans", "0")."""
+    found = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found += flat(value, f"{prefix}{name} · ")
+        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
+            for number, part in enumerate(value, 1):
+                whole = part if isinstance(part, Mapping) else {"": part}
+                found += flat(whole, f"{prefix}{name} {number} · ")
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            found.append((f"{prefix}{name}".removesuffix(" · "), text))
+    return found

@@ -1,0 +1,180 @@
+"""From nothing to one page: a pool of the cell, its dimensions, a small benchmark, and models run on it.
+
+Every part keeps what it has made in the folder of the demonstration, so that the same call goes on after a kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from merton.errors import InputError, require
+from merton.files import locked_folder
+from merton.statistics.ranking import Agreement, agreements, score_draws
+from merton.statistics.raters import RaterAgreement, cohen_kappa
+from merton_studies.curation.cell import make_cell_pool
+from merton_studies.curation.computed.texts import Remembered
+from merton_studies.curation.curate import Wanted, curate
+from merton_studies.curation.curated import Curated
+from merton_studies.curation.embedding import embed_texts
+from merton_studies.curation.importing.importers import import_pool, join
+from merton_studies.curation.page import write_page
+from merton_studies.curation.pool import Pool
+from merton_studies.curation.question import Question
+from merton_studies.harness.answerers import answerers
+from merton_studies.harness.evaluation import Evaluation, evaluate
+from merton_studies.harness.sandbox import Sandbox
+from merton_studies.progress import Step, about
+
+CELL, POOL, BENCHMARK, FOUND, SCORES, LADDER = "cell", "pool", "benchmark", "found", "scores", "ladder"
+"""Folders of the demonstration: the cell's pool, that with published questions, the small benchmark in the paper's
+dimensions, one in dimensions that were found, scores of the models on the first, and of graded oracles on it and the
+pool."""
+VECTORS = "vectors.sqlite"
+TAXONOMY, SHOTS = "a2eval", 10
+"""Dimensions of the benchmark, and labelled questions of each that teach its voters. Without them, and without an LLM,
+voters agree less with people (docs/curation.md)."""
+OWN = {"openeqa": "open_eqa.jsonl", "sqa3d": "sqa3d_test.jsonl"}
+"""Form to file, of a folder with published questions."""
+KEEP = 150
+"""Most questions of a dimension: a few minutes of models instead of the paper's days."""
+MODELS = ("oracle-0.70", "tiny-vlm", "describe", "blind", "majority", "chance")
+"""A ceiling with mistakes, two VLMs, and three floors."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Everything that the demonstration found.
+
+    Attributes:
+        pool: that was curated.
+        curated: the small benchmark.
+        found: the one whose dimensions were found in the pool.
+        kappa: Cohen's, of the benchmark's voters and the maker of the cell's questions, on scenes without a shot.
+        rand: adjusted Rand index of the dimensions that were found and the maker's.
+        models: on it.
+        full, small: the graded oracles on the pool's questions of the cell, and on the small benchmark.
+        agreement: of their scores on both, one for each coefficient.
+    """
+
+    pool: Pool
+    curated: Curated
+    found: Curated
+    kappa: RaterAgreement
+    rand: float
+    models: Evaluation
+    full: Evaluation
+    small: Evaluation
+    agreement: Sequence[Agreement]
+
+    @property
+    def time_ratio(self) -> float:
+        """Time of the graded oracles on the pool by that on the small benchmark."""
+        return float(self.full.cost["process_s"] / self.small.cost["process_s"])
+
+
+def demonstrate(
+    out: Path, step: Step, questions: Path | None = None, count: int = 3000, keep: int = KEEP
+) -> Demonstration:
+    """Make, or go on making, everything that the page shows.
+
+    Args:
+        out: folder, new or begun by an earlier call.
+        step: shows the progress.
+        questions: folder with `OWN`, whose questions join the cell's; None: the cell's alone.
+        count: of the cell's questions.
+        keep: most questions of a dimension.
+
+    Raises:
+        InputError: the folder holds something else, or the other has no such file.
+        InfrastructureError: the folder cannot be written, or a worker was killed.
+        MissingDependencyError: a package of requirements/curation.txt, the simulator or a sandbox is missing.
+    """
+    sandbox = Sandbox()  # a machine without one is told so before minutes of work
+    with locked_folder(out, "merton curate demo"):
+        with step("render questions") as moved:
+            pool = make_cell_pool(out / CELL, count, on_progress=moved)
+        texts = Remembered(embed_texts)
+        if questions:
+            pool = _joined(out, questions, step)
+        curated, free = (
+            curate(pool, out / folder, wanted, vectors_file=out / VECTORS, texts=texts, step=about(step, folder))
+            for folder, wanted in ((BENCHMARK, Wanted(TAXONOMY, keep, SHOTS)), (FOUND, Wanted(keep=keep)))
+        )
+        found = []
+        for folder, asked, names in (
+            (SCORES, curated.pool, MODELS),
+            (f"{LADDER}/pool", pool, ("graded",)),
+            (f"{LADDER}/benchmark", curated.pool, ("graded",)),
+        ):
+            with about(step, folder)("run answerers") as moved:
+                made = answerers(names, asked)
+                found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=moved))
+        write_page(out / BENCHMARK, pool, out / SCORES)
+        models, full, small = found
+        agreed = _agreement(full, small)
+        return Demonstration(pool, curated, free, _kappa(pool, curated), _rand(pool, free), models, full, small, agreed)
+
+
+def _joined(out: Path, questions: Path, step: Step) -> Pool:
+    """The cell's pool with the published questions of a folder."""
+    folders = [out / CELL]
+    for form, name in OWN.items():
+        if not (questions / name).is_file():
+            raise InputError(f"{questions} has no {name}; it needs {' and '.join(OWN.values())}")
+        with about(step, name)("read questions") as moved:
+            import_pool(form, questions / name, out / form, on_progress=moved)
+        folders.append(out / form)
+    with step("join the pools") as moved:
+        return join(folders, out / POOL, moved)
+
+
+def _assigned(pool: Pool, curated: Curated) -> list[tuple[Question, str]]:
+    """The questions of the cell with their assigned dimension."""
+    pairs = zip(pool.questions, curated.assignment.dimension, strict=True)
+    return [(question, name) for question, name in pairs if "family" in question.meta]
+
+
+def _kappa(pool: Pool, curated: Curated) -> RaterAgreement:
+    taught = set(curated.made["shots"])
+    scenes = {question.unit_of_intervals for question in pool.questions if question.id in taught}
+    judged = [pair for pair in _assigned(pool, curated) if pair[0].unit_of_intervals not in scenes]
+    truth = [question.dimension for question, _ in judged]
+    return cohen_kappa([name for _, name in judged], truth, [question.unit_of_intervals for question, _ in judged])
+
+
+def _rand(pool: Pool, found: Curated) -> float:
+    metrics = require("sklearn.metrics", "curation", "the demonstration")
+    pairs = _assigned(pool, found)
+    return float(
+        metrics.adjusted_rand_score([question.dimension for question, _ in pairs], [name for _, name in pairs])
+    )
+
+
+def _agreement(full: Evaluation, small: Evaluation) -> list[Agreement]:
+    """Of the mean score over all questions of the pool, as benchmarks are scored today, with the mean over dimensions
+    of the small one; scenes are drawn for both alike."""
+    ids = [row.question.id for row in full.rows if row.answerer == full.rows[0].answerer]
+    scenes = [row.question.unit_of_intervals for row in full.rows[: len(ids)]]
+    dimension = {row.question.id: row.dimension for row in small.rows}
+    names = list(full.scores.overall)
+    wide = _matrix(full, names, ids)
+    narrow = _matrix(small, names, ids)
+    draws = (
+        score_draws(wide, scenes),
+        score_draws(narrow, scenes, [dimension.get(name, "") for name in ids]),
+    )
+    return agreements(draws[0][0], draws[1][0], draws)
+
+
+def _matrix(found: Evaluation, names: Sequence[str], ids: Sequence[str]) -> np.ndarray:
+    """(answerers, questions) scores; NaN where a question was not asked."""
+    place = {name: index for index, name in enumerate(ids)}
+    scores = np.full((len(names), len(ids)), np.nan)
+    for row in found.rows:
+        if row.score is not None:
+            scores[names.index(row.answerer), place[row.question.id]] = row.score
+    return scores

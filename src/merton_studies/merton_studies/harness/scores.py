@@ -1,0 +1,170 @@
+"""The scores of an evaluation: means by answerer and dimension with intervals, and the tables on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.files import write_file
+from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.statistics.means import Interval
+from merton.statistics.resampling import DRAWS, interval, resamples
+from merton_studies.curation.question import Question
+
+PREDICTIONS, SCORES, SUMMARY = "predictions.parquet", "scores.parquet", "scores.json"
+OVERALL = "overall"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answerer and one question.
+
+    Attributes:
+        answerer: its name.
+        question: asked.
+        dimension: that the question counts for.
+        prediction: returned by the inference program, "" where it failed.
+        score: 0..1; None where there is no answer, or a program failed: neither says how good the answerer is.
+        error: why a program failed on the question, or "".
+        unasked: why there is no answer, because the answerer failed, was not asked or was cut off, or "".
+        cut_off: whether an answer was cut off at its limit of tokens, or ends in its reasoning.
+    """
+
+    answerer: str
+    question: Question
+    dimension: str
+    prediction: str
+    score: float | None
+    error: str = ""
+    unasked: str = ""
+    cut_off: bool = False
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean score.
+
+    Attributes:
+        mean: 0..1; None without any score.
+        interval: 95 %, scenes drawn with replacement; None where there are too few to draw.
+        n: questions.
+        scenes: of these questions.
+    """
+
+    mean: float | None
+    interval: Interval | None
+    n: int
+    scenes: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Means by answerer and dimension.
+
+    Attributes:
+        dimensions: answerer to dimension to mean.
+        overall: answerer to the mean of its dimensions' means, each counting the same (A2Eval, Table 7).
+        failed: answerer to the number of questions that a program failed on.
+        unasked: answerer to the number of questions without an answer.
+        cut_off: answerer to the number of questions whose answers were cut off.
+        cut_off_blank: of these, the number without any answer before the cut.
+        made: what they were computed from.
+    """
+
+    dimensions: Mapping[str, Mapping[str, Mean]]
+    overall: Mapping[str, Mean]
+    failed: Mapping[str, int]
+    unasked: Mapping[str, int]
+    cut_off: Mapping[str, int]
+    cut_off_blank: Mapping[str, int]
+    made: Mapping[str, Any]
+
+
+def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores:
+    """The means of some rows; the scenes are drawn once for all answerers, so that their draws go together."""
+    names = list(dict.fromkeys(row.answerer for row in rows))
+    dimensions, overall = {}, {}
+    for name in names:
+        own = [row for row in rows if row.answerer == name]
+        dimensions[name], overall[name] = _means(own, seed)
+
+    def counted(holds: Callable[[Row], object]) -> dict[str, int]:
+        return {name: sum(bool(holds(row)) for row in rows if row.answerer == name) for name in names}
+
+    return Scores(
+        dimensions,
+        overall,
+        counted(lambda row: row.error),
+        counted(lambda row: row.unasked),
+        counted(lambda row: row.cut_off),
+        counted(lambda row: row.cut_off and (row.unasked or not row.prediction)),
+        {**made, "seed": seed, "draws": DRAWS},
+    )
+
+
+def _means(rows: Sequence[Row], seed: int) -> tuple[dict[str, Mean], Mean]:
+    """The means of one answerer's dimensions, and of these."""
+    names = sorted({row.dimension for row in rows})
+    group = np.array([names.index(row.dimension) for row in rows])
+    scene = np.array([row.question.unit_of_intervals for row in rows])
+    value = np.array([np.nan if row.score is None else row.score for row in rows])
+    drawn = resamples(scene, "scores", seed).means(value, group, len(names))
+    found = {}
+    for place, name in enumerate(names):
+        there = (group == place) & ~np.isnan(value)
+        found[name] = _mean(value[there], scene[there], drawn[:, place])
+    known = [mean.mean for mean in found.values() if mean.mean is not None]
+    asked = ~np.isnan(value)
+    measured = ~np.isnan(drawn)
+    draws = np.where(measured, drawn, 0.0).sum(axis=1) / np.where(measured.any(axis=1), measured.sum(axis=1), np.nan)
+    total = _mean(value[asked], scene[asked], draws)
+    return found, Mean(float(np.mean(known)) if known else None, total.interval, total.n, total.scenes)
+
+
+def _mean(values: NDArray[np.float64], scenes: NDArray[np.str_], draws: NDArray[np.float64]) -> Mean:
+    if not len(values):
+        return Mean(None, None, 0, 0)
+    return Mean(float(values.mean()), interval(draws), len(values), len(np.unique(scenes)))
+
+
+def write_predictions(rows: Sequence[Row], out: Path) -> None:
+    """Write predictions.parquet: answerer, id, dimension, scene, prediction, score, error, unasked, cut_off."""
+    columns = ("answerer", "id", "dimension", "scene", "prediction", "score", "error", "unasked", "cut_off")
+    table = [{**vars(row), "id": row.question.id, "scene": row.question.unit_of_intervals} for row in rows]
+    _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"}, {"cut_off"})
+
+
+def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
+    """Write scores.parquet, blank where a row has no score, and scores.json."""
+    names = list(scores.overall)
+    columns: dict[str, list[Any]] = {"agent": names}
+    for row in rows:
+        columns.setdefault(row.question.id, []).append(row.score)
+    _write(out / SCORES, columns, set(columns) - {"agent"})
+    found = {
+        name: {
+            OVERALL: asdict(scores.overall[name]),
+            "dimensions": {dimension: asdict(mean) for dimension, mean in scores.dimensions[name].items()},
+            "failed": scores.failed[name],
+            "unasked": scores.unasked[name],
+            "cut_off": scores.cut_off[name],
+            "cut_off_blank": scores.cut_off_blank[name],
+        }
+        for name in names
+    }
+    summary = {"form": "merton scores 1", "made": dict(scores.made), "answerers": found}
+    write_file(out / SUMMARY, (json.dumps(summary, indent=1) + "\n").encode())
+
+
+def _write(path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str], flags: Collection[str] = ()) -> None:
+    pyarrow = require_pyarrow()
+    types = dict.fromkeys(numbers, pyarrow.float64()) | dict.fromkeys(flags, pyarrow.bool_())
+    fields = [(name, types.get(name, pyarrow.string())) for name in columns]
+    table = pyarrow.Table.from_pydict(dict(columns), schema=pyarrow.schema(fields))
+    write_file(path, parquet_bytes(table))

@@ -1,0 +1,11 @@
+"""Opinions of models and people on the images of a dataset, one score per image, and the studies made of them."""
+
+__all__ = [
+    "dataset",
+    "dataset_page",
+    "human",
+    "opinion",
+    "opinion_tables",
+    "sensitivity",
+    "splits",
+]

@@ -1,0 +1,82 @@
+"""The files of a replay: a table of its twins as CSV and Parquet, and all numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from merton.files import write_file
+from merton.results.csv_writer import write_csv
+from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.statistics.means import Interval
+from merton_studies.twins.replay import Replay
+from merton_studies.twins.summary import (
+    COLUMNS,
+    SettingSummary,
+    row,
+    self_checks,
+    summaries,
+)
+
+
+def write_tables(found: Replay, folder: Path) -> list[Path]:
+    """Write twins.csv, twins.json and, where pyarrow is installed, twins.parquet; the same replay gives the same bytes.
+
+    Raises InfrastructureError if one cannot be written.
+    """
+    rows = [row(twin) for twin in found.twins]
+    files = [write_csv(folder / "twins.csv", list(COLUMNS), rows), folder / "twins.json"]
+    write_file(files[-1], (json.dumps(as_json(found), indent=1) + "\n").encode())
+    if find_spec("pyarrow"):
+        files.append(folder / "twins.parquet")
+        write_file(files[-1], _parquet(rows, found))
+    return files
+
+
+def as_json(found: Replay) -> dict[str, Any]:
+    """All numbers of a replay but those of single decisions."""
+    return {
+        **found.about,
+        "notes": list(found.notes),
+        "self_check": [vars(check) for check in self_checks(found)],
+        "settings": [_setting(each) for each in summaries(found)],
+    }
+
+
+def _setting(summary: SettingSummary) -> dict[str, Any]:
+    return {
+        "policy": summary.policy,
+        "distortion": summary.setting.distortion,
+        "level": summary.setting.level,
+        "trials": len(summary.trials),
+        "scenes": summary.scenes,
+        "left": summary.left,
+        "left_interval": list(summary.left_interval),
+        "verdicts": dict(summary.verdicts),
+        "mean_cm": round(summary.mean_cm, 4),
+        "mean_interval_cm": _rounded(summary.mean_interval_cm),
+        "median_cm": round(summary.median_cm, 4),
+        "most_cm": round(summary.most_cm, 4),
+        "by_trial": [
+            {
+                "trial": each.twins[0].trial.id,
+                "left_at_step": each.left_at,
+                "distance_cm": round(100 * each.farthest.away.distance_m, 4),
+                "verdict": each.verdict,
+            }
+            for each in summary.trials
+        ],
+    }
+
+
+def _rounded(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [round(end, 4) for end in interval]
+
+
+def _parquet(rows: list[tuple[object, ...]], found: Replay) -> bytes:
+    arrow = require_pyarrow()
+    schema = arrow.schema(list(COLUMNS.items()), metadata={"merton": json.dumps(found.about, sort_keys=True)})
+    columns = {name: [each[place] for each in rows] for place, name in enumerate(COLUMNS)}
+    return parquet_bytes(arrow.table(columns, schema=schema))

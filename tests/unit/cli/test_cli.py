@@ -1,0 +1,110 @@
+"""The `merton` command as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from merton import __version__
+from merton.cli import doctor
+from merton.cli.main import COMMANDS, app
+from merton.cli.tree import PANELS, renamed
+from merton.errors import MertonError
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit code and stdout of a command."""
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return result.exit_code, result.stdout
+
+
+def test_the_version_is_one_line() -> None:
+    assert run("--version") == (0, f"{__version__}\n")
+
+
+@pytest.mark.parametrize("command", [[], ["report"], ["distort"], ["distort", "gallery"], ["leaderboard", "build"]])
+def test_h_is_short_for_help(command: list[str]) -> None:
+    code, text = run(*command, "-h")
+    assert code == 0
+    assert "Usage:" in text
+    assert text == run(*command, "--help")[1]
+
+
+def test_the_help_fits_a_screen() -> None:
+    """A line of at most 80 characters for each command, and 42 lines at most."""
+    lines = run("--help")[1].splitlines()
+    assert len(lines) <= 42
+    assert max(map(len, lines)) <= 80
+    shown = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert {name for _, name, _, _ in COMMANDS} <= set(shown)
+    assert len(shown) == len(set(shown))
+    headings = [line for line in lines if line in PANELS]
+    assert headings == list(PANELS)
+
+
+def test_flags_have_no_type() -> None:
+    assert "bool" not in run("run", "--help")[1]
+    assert "<str>" in run("run", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "present"),
+    [
+        ("serve a:B --protocol act", "model serve a:B --protocol act"),
+        ("models list", "model list"),
+        ("version", "--version"),
+        ("leaderboard pack RUN", "submission pack RUN"),
+        ("leaderboard check a.zip", "submission check a.zip"),
+        ("leaderboard submit RECORD a.zip", "submission send RECORD a.zip"),
+        ("leaderboard withdraw RECORD 1", "submission withdraw RECORD 1"),
+        ("leaderboard list RECORD", "submission list RECORD"),
+        ("replay a.mcap --publish", "recording play a.mcap"),
+        ("replay a.mcap --repair b.mcap", "recording repair a.mcap --out b.mcap"),
+        ("replay a.mcap --repair=b.mcap", "recording repair a.mcap --out=b.mcap"),
+    ],
+)
+def test_a_name_of_the_last_release_leads_to_the_present_one(old: str, present: str) -> None:
+    found = renamed(old.split())
+    assert found is not None
+    assert found[2] == present.split()
+    assert present.startswith(found[1])
+    assert renamed(present.split()) is None
+
+
+def test_an_old_name_works_and_says_the_new_one() -> None:
+    result = CliRunner().invoke(app, ["models", "show", "hold"])
+    assert result.stdout == run("model", "show", "hold")[1]
+    assert result.stderr == "merton: `merton models` is now `merton model`; the old name will end\n"
+
+
+def test_a_shell_completes_commands() -> None:
+    asked = {"_MERTON_COMPLETE": "complete_bash", "COMP_WORDS": "merton leaderboard s", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "merton"]
+    ended = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert ended.stdout.split() == ["show", "serve"], ended.stderr
+
+
+def test_the_doctor_names_the_remedy_of_a_check_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise MertonError("no [disk]\nmore")
+
+    checks = (("Python", lambda: "Python 3", "none"), ("disk", broken, "buy a disk"))
+    monkeypatch.setattr(doctor, "CHECKS", checks)
+    code, text = run("doctor")
+    assert code == 1
+    assert [line.split() for line in text.splitlines()] == [
+        ["ok", "Python", "Python", "3"],
+        ["fail", "disk", "no", "[disk]"],
+        ["mend:", "buy", "a", "disk"],
+    ]
+
+
+def test_the_tree_of_commands_loads_no_numerics() -> None:
+    """`merton --help` answers at once."""
+    code = "import sys, merton.cli.main; print({'numpy', 'cv2', 'sqlalchemy'} & {*sys.modules})"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "set()"
