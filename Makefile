@@ -42,10 +42,10 @@ lint: develop ## ruff and mypy
 	@$(RUN) $(BIN)/ruff format --check $(CODE)
 	@$(RUN) $(BIN)/mypy
 
-bench: develop ## measure; writes build/bench.json and docs/performance.md
+bench: develop ## measure; writes build/bench.json and docs/reference/performance.md
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target build/peers -r requirements/bench.txt
 	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
-	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/performance.md
+	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/reference/performance.md
 
 docs: develop ## write the documentation's site: build/docs/index.html
 	@$(RUN) $(BIN)/python tools/docs_site.py build/docs

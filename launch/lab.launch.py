@@ -3,7 +3,7 @@
 ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 camera_serials:="wrist=1234, top=2345, side=3456"
 ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 camera_serials:="..." arm:=ros2_control
 
-Nothing moves before an experiment is started and its operator has answered: docs/lab_robot.md.
+Nothing moves before an experiment is started and its operator has answered: docs/lab/lab_robot.md.
 """
 
 import sys

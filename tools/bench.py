@@ -255,7 +255,7 @@ def scale() -> dict[str, Any]:
     """80 trials without ROS by one worker, by two of which one is killed, and by two of Ray if installed.
 
     The same record and files each time. Beside it the parts that bound many workers: bytes of a trial, files and rows
-    a second, CIDEr's frequencies, rating. See `scale_bench.py` and docs/scale.md, which has 2,000 trials.
+    a second, CIDEr's frequencies, rating. See `scale_bench.py` and docs/use/scale.md, which has 2,000 trials.
     """
     return from_script("scale_bench.py")
 

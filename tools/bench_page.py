@@ -1,4 +1,4 @@
-"""Turn the figures of `make bench` into a page: python tools/bench_page.py build/bench.json docs/performance.md.
+"""The page of `make bench`: python tools/bench_page.py build/bench.json docs/reference/performance.md.
 
 Of suites that the figures lack, the sections of the old page stay, and its head.
 """

@@ -16,23 +16,32 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = {
-    "Start": ("installing", "glossary", "limits", "troubleshooting"),
+    "Start": ("README", "use/installing", "reference/glossary", "reference/limits", "use/troubleshooting"),
     "Tutorials": (
-        *("tutorials/your_vla", "tutorials/your_images", "tutorials/your_distortion", "python"),
-        *("tutorials/your_leaderboard", "tutorials/the_lab"),
+        *("use/tutorials/your_vla", "use/tutorials/your_images", "use/tutorials/your_distortion", "use/python"),
+        *("use/tutorials/your_leaderboard", "use/tutorials/the_lab"),
     ),
-    "Experiments": ("experiments", "tasks", "scenes", "distortions", "scores", "attribution", "gate"),
+    "Experiments": (
+        *("use/experiments", "use/tasks", "use/scenes", "use/distortions", "reference/scores"),
+        *("use/attribution", "use/gate"),
+    ),
     "Models and images": (
-        *("models", "adding_a_model", "serving", "adding_a_distortion", "dataset", "annotate"),
-        *("quality", "learned_metrics", "curation"),
+        *("use/models", "use/adding_a_model", "use/serving", "use/adding_a_distortion", "use/dataset"),
+        *("studies/annotate", "studies/quality", "studies/learned_metrics", "studies/curation"),
     ),
-    "Boards": ("leaderboards", "ratings", "results", "submissions", "serving_boards", "published_rules"),
+    "Boards": (
+        *("use/leaderboards", "reference/ratings", "use/results", "use/submissions", "use/serving_boards"),
+        "studies/published_rules",
+    ),
     "ROS 2 and the lab": (
-        *("ros", "interfaces", "lab", "lab_robot", "gripper", "cameras", "calibration", "monitor", "recording"),
-        *("safety", "security", "gazebo", "gazebo_against_mujoco"),
+        *("lab/ros", "reference/interfaces", "lab/lab", "lab/lab_robot", "lab/gripper", "lab/cameras"),
+        *("lab/calibration", "lab/monitor", "lab/recording", "lab/safety", "lab/security", "lab/gazebo"),
+        "lab/gazebo_against_mujoco",
     ),
 }
 """Heading of the menu to its pages in docs/, in order; all others stand under "More"."""
+INTERNAL = ("__version__", "cli", "cluster", "hosts", "pages", "web")
+"""Names that the library exports for merton_studies and merton_nodes alone."""
 LINK = re.compile(r"\]\(([^)\s#]+)")
 MENDED = (
     ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
@@ -87,7 +96,8 @@ def write_source(source: Path) -> None:
     for page in source.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         if page != source / "docker" / "README.md":
-            page.write_text(re.sub(r"\]\(((?:\.\./)*)README\.md", r"](\1index.md", text), encoding="utf-8")
+            root = "../" * (len(page.relative_to(source).parts) - 1)
+            page.write_text(text.replace(f"]({root}README.md", f"]({root}index.md"), encoding="utf-8")
     with (source / "index.md").open("a", encoding="utf-8") as file:
         file.write(menu(pages, list(modules)))
 
@@ -105,7 +115,7 @@ def public_modules() -> dict[str, list[str]]:
 
     found: dict[str, list[str]] = {}
     for package in merton.__all__:
-        if package in ("__version__", "cli"):
+        if package in INTERNAL:
             continue
         names = [f"merton.{package}"]
         for member in getattr(importlib.import_module(names[0]), "__all__", ()):

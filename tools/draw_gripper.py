@@ -1,4 +1,4 @@
-"""Draws docs/gripper.md's figures: `.venv/bin/python tools/draw_gripper.py docs/images`."""
+"""Draws docs/lab/gripper.md's figures: `.venv/bin/python tools/draw_gripper.py docs/images`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the table of all keys of an experiment into docs/experiments.md, from the models that check them."""
+"""Writes the table of all keys of an experiment into docs/use/experiments.md, from the models that check them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from merton.experiment.reference import table
 
-PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[1] / "docs" / "use" / "experiments.md"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Compare the pictures of Gazebo's three cameras with the embedded cell's: a table for docs/gazebo.md, and a figure.
+"""Compare the pictures of Gazebo's cameras with the embedded cell's: a table for docs/lab/gazebo.md, and a figure.
 
 .venv/bin/python tools/gazebo_cameras.py docs/images/gazebo_cameras.jpg
 

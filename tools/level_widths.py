@@ -1,4 +1,4 @@
-"""Does a level of distortion mean the same at every width? Prints docs/distortions.md's table of SSIM across widths.
+"""Does a level of distortion mean the same at every width? Prints the SSIM of docs/use/distortions.md.
 
     .venv/bin/python tools/level_widths.py [--kadid] [--json OUT]
 

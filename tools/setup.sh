@@ -89,7 +89,7 @@ install_bubblewrap() {
   if command -v bwrap >/dev/null || ! command -v apt-get >/dev/null; then return 0; fi
   if [ "$(id -u)" != 0 ]; then sudo -n true 2>/dev/null || return 0; sudo=sudo; fi
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bubblewrap >"$log" 2>&1 ||
-    say "bubblewrap could not be installed; generated code is shut in without it (docs/sandbox.md)"
+    say "bubblewrap could not be installed; generated code is shut in without it (docs/studies/sandbox.md)"
 }
 
 # The pip that Python brings may be too old to tell how far a download is.

@@ -1,6 +1,6 @@
 """Stops of the UR driver's way before real controllers, measured in the controller's own state.
 
-MERTON_STOPS=100 makes the stops of the table in docs/lab_robot.md, with each controller, at 125 and at 500 Hz, and
+MERTON_STOPS=100 makes the stops of the table in docs/lab/lab_robot.md, with each controller, at 125 and at 500 Hz, and
 prints it (`-s`).
 """
 
@@ -82,7 +82,7 @@ def partly_done(bench: Bench, goal: np.ndarray, duration_s: float, share: float)
 
 
 def table_row(stops: list[MeasuredStop], **what: object) -> str:
-    """A row of the table in docs/lab_robot.md."""
+    """A row of the table in docs/lab/lab_robot.md."""
     late_ms = [round(1e3 * float(np.quantile([stop.late_s for stop in stops], share)), 1) for share in (0, 0.5, 1)]
     return json.dumps(
         {

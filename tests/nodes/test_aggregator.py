@@ -155,7 +155,7 @@ def test_an_acknowledgement_waits_neither_for_ratings_nor_for_their_messages(
 ) -> None:
     """The process that rates and makes the messages is delayed until ten results have been acknowledged.
 
-    docs/leaderboards.md has the time of an acknowledgement while 100,000 matches are rated.
+    docs/use/leaderboards.md has the time of an acknowledgement while 100,000 matches are rated.
     """
     monkeypatch.setenv("MERTON_TEST_GO", str(tmp_path / "go"))
     monkeypatch.setattr(aggregator_node, "messages", delayed_messages)

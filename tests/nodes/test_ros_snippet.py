@@ -1,4 +1,4 @@
-"""The client of docs/ros.md: it says which trial it ran, and why there are no scores if there are none."""
+"""The client of docs/lab/ros.md: it says which trial it ran, and why there are no scores if there are none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from merton_nodes.ros import names, trial_messages
 from patience import stretched
 from ros import Probe, Ros
 
-PAGE = Path(__file__).parents[2] / "docs" / "ros.md"
+PAGE = Path(__file__).parents[2] / "docs" / "lab" / "ros.md"
 SCORED = TrialResult(outcome=TrialResult.SUCCESS, cognition=0.25, decision=0.5, execution=100.0)
 
 

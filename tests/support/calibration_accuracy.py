@@ -1,4 +1,4 @@
-"""The numbers of docs/calibration.md: how far calibrations are from the truth. Not a test; takes some minutes."""
+"""The numbers of docs/lab/calibration.md: how far calibrations are from the truth. Not a test; takes some minutes."""
 
 from __future__ import annotations
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs_site import INTERNAL
 
 from patience import stretched
 
 ROOT = Path(__file__).parents[2]
 for needed in ("sphinx", "furo", "myst_parser"):
     pytest.importorskip(needed, reason=f"no {needed} (requirements/docs.txt)")
-AXE = ("index", "docs/tutorials/your_vla", "docs/interfaces", "api/rating", "search")
+AXE = ("index", "docs/use/tutorials/your_vla", "docs/reference/interfaces", "api/rating", "search")
 """A page of every kind: those that axe-core looks at, wide and light, then narrow and dark."""
 
 
@@ -32,7 +33,7 @@ def test_every_document_and_every_public_package_has_a_page(site: Path) -> None:
     import merton
 
     documents = {page.relative_to(ROOT).with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")}
-    packages = {Path("api") / f"{name}.html" for name in merton.__all__ if name not in ("__version__", "cli")}
+    packages = {Path("api") / f"{name}.html" for name in merton.__all__ if name not in INTERNAL}
     pages = {page.relative_to(site) for page in site.rglob("*.html")}
     assert documents | packages <= pages
     assert "Args" not in (site / "api" / "rating.html").read_text(encoding="utf-8"), "sections of docstrings are read"

@@ -24,7 +24,7 @@ import pytest
 from patience import stretched
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = sorted((ROOT / "docs" / "use" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w/]+\.\w+)\n")
 LONGEST_S = 300
@@ -100,7 +100,7 @@ def test_a_page_is_read_as_it_says(tmp_path: Path) -> None:
 
 
 def test_your_vla_becomes_a_row_on_a_board(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/tutorials/your_vla.md", tmp_path)
+    run_page(ROOT / "docs/use/tutorials/your_vla.md", tmp_path)
     with sqlite3.connect(tmp_path / "board.sqlite") as record:
         trials = "SELECT distortion, outcome FROM trials JOIN cases ON cases.id = trials.'case' WHERE agent = 'my-vla'"
         ended = record.execute(trials).fetchall()
@@ -110,7 +110,7 @@ def test_your_vla_becomes_a_row_on_a_board(tmp_path: Path) -> None:
 
 
 def test_your_images_are_distorted_and_annotated(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/tutorials/your_images.md", tmp_path)
+    run_page(ROOT / "docs/use/tutorials/your_images.md", tmp_path)
     assert (tmp_path / "annotated" / "models.html").exists()
 
 
@@ -118,18 +118,18 @@ def test_your_distortion_is_added_to_a_copy(tmp_path: Path) -> None:
     for package in ("merton", "merton_bringup"):
         shutil.copytree(ROOT / "src" / package, tmp_path / "src" / package)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    run_page(ROOT / "docs/tutorials/your_distortion.md", tmp_path, PYTHONPATH=str(tmp_path / "src" / "merton"))
+    run_page(ROOT / "docs/use/tutorials/your_distortion.md", tmp_path, PYTHONPATH=str(tmp_path / "src" / "merton"))
 
 
 def test_your_leaderboard_takes_a_submission(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/tutorials/your_leaderboard.md", tmp_path)
+    run_page(ROOT / "docs/use/tutorials/your_leaderboard.md", tmp_path)
 
 
 def test_the_lab_is_rehearsed(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/tutorials/the_lab.md", tmp_path)
+    run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path)
     assert (tmp_path / "board.pdf").exists()
 
 
 def test_every_tutorial_is_run() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    assert [page.name for page in PAGES if f"docs/tutorials/{page.name}" not in source] == []
+    assert [page.name for page in PAGES if f"docs/use/tutorials/{page.name}" not in source] == []

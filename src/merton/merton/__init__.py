@@ -1,4 +1,4 @@
-"""Merton measures how well embodied AI can use what it sees; docs/python.md shows how programs use these packages."""
+"""Merton measures how well embodied AI can use what it sees; docs/use/python.md shows programs that use it."""
 
 __version__ = "0.1.0"
 

@@ -102,7 +102,7 @@ class FileError(InputError):
 
 LISTS = {
     "distortion": "merton distort list",
-    "task": "docs/tasks.md",
+    "task": "docs/use/tasks.md",
     **dict.fromkeys(("model", "vlm", "vla", "agent or vla"), "merton model list"),
 }
 """The command or page that lists the names of a kind."""

@@ -265,7 +265,7 @@ def test_the_page_has_every_number_and_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_document_has_these_counts(name: str) -> None:
-    text = (Path(__file__).parents[3] / "docs/reproduce.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs/studies/reproduce.md").read_text(encoding="utf-8")
     numbers = [found(name).printed, *found(name).counts.values()]
     (row,) = re.findall(rf"^\| `{name}` \|.*$", text, re.MULTILINE)
     assert row.endswith(" | " + " | ".join(f"{count:,}" for count in numbers) + " |")

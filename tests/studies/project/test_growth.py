@@ -1,4 +1,4 @@
-"""What grows with the number of trials: in small, the laws behind the table of growth in docs/performance.md."""
+"""What grows with the number of trials: the laws behind the table of growth in docs/reference/performance.md."""
 
 from __future__ import annotations
 

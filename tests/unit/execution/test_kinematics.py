@@ -447,7 +447,7 @@ class TestSolve:
 
 
 def test_the_equations_of_the_paper_are_another_robot() -> None:
-    """docs/kinematics.md quotes these numbers: equations (1)-(9) with Table 3, against the robot as it is."""
+    """docs/reference/kinematics.md quotes these numbers: equations (1)-(9) with Table 3, against the robot as it is."""
     joints = random_joints(20_000)
     gap = np.linalg.norm(
         chain(joints, PAPER_A, PAPER_ALPHA)[:, :3, 3] - UR5.forward(joints, frame="base")[:, :3, 3], axis=1

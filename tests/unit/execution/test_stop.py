@@ -27,7 +27,7 @@ from merton.execution.gate.stop import (
 )
 
 S, E = StopState, StopEvent
-DOCS = Path(__file__).parents[3] / "docs" / "safety.md"
+DOCS = Path(__file__).parents[3] / "docs" / "lab" / "safety.md"
 LATCHED = (S.COLLISION, S.CONTACT, S.EMERGENCY, S.FAULT)
 SEVERITY = (S.RUNNING, S.RELEASING, S.COLLISION, S.CONTACT, S.EMERGENCY, S.FAULT, S.ENDED)
 WAYS = {

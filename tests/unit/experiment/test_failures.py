@@ -1,7 +1,8 @@
 """A failure of a model is never a score: in a trial, its files, a run's end, the board and the report.
 
 The values follow from the rule alone: without two answers there is nothing to compare, so cognition is None; two
-texts without a word are no agreement, and one beside a text with words shares none with it (0), as docs/scores.md says.
+texts without a word are no agreement, and one beside a text with words shares none with it (0): see
+docs/reference/scores.md.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_a_dry_run_names_the_models_that_are_not_ready(tmp_path: Path) -> None:
 
 def test_the_table_of_the_document_is_that_of_the_models() -> None:
     """To renew it: .venv/bin/python tools/experiment_reference.py."""
-    assert table() in (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    assert table() in (ROOT / "docs" / "use" / "experiments.md").read_text(encoding="utf-8")
     rows = {key.name: key for key in keys()}
     assert set(ExperimentSpec.model_fields) <= set(rows)
     assert (rows["scenes"].values, rows["scenes"].default) == ("a whole number, 1 to 100,000", "`1`")

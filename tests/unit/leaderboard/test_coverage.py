@@ -1,4 +1,4 @@
-"""Coverage of the intervals that boards print: small simulations, and the table that docs/ratings.md shows."""
+"""Coverage of the intervals that boards print: small simulations, and the table of docs/reference/ratings.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merton.leaderboard.coverage import (
     table,
 )
 
-RATINGS = Path(__file__).parents[3] / "docs" / "ratings.md"
+RATINGS = Path(__file__).parents[3] / "docs" / "reference" / "ratings.md"
 STUDIES = int(os.environ.get("MERTON_COVERAGE_STUDIES", "0"))
 CELL = re.compile(r"(0\.\d{3}|1\.000) ± (0\.\d{3})")
 

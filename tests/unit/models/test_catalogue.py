@@ -389,7 +389,7 @@ def test_check_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_tables_of_the_documents_are_the_catalogue() -> None:
     """To renew them: merton model list --markdown."""
-    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "use" / "models.md").read_text(encoding="utf-8")
     assert tables() in page
     assert conventions_table() in page
 
@@ -397,7 +397,7 @@ def test_the_tables_of_the_documents_are_the_catalogue() -> None:
 def test_the_examples_of_the_documents_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes and entries of adding_a_model.md, as a lab would copy them."""
     blocks = re.findall(
-        r"```(python|yaml)\n(.*?)```", (ROOT / "docs" / "adding_a_model.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```(python|yaml)\n(.*?)```", (ROOT / "docs/use/adding_a_model.md").read_text(encoding="utf-8"), re.DOTALL
     )
     sources = [text for kind, text in blocks if kind == "python"]
     for name, source in zip(("wander", "parrot"), sources, strict=True):

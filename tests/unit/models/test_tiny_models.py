@@ -70,7 +70,7 @@ def test_pixels_are_put_onto_the_table(ports):
 
 
 def test_it_does_most_tasks_on_scenes_it_has_never_seen(ports):
-    """docs/tiny_models.md has 20 scenes a task; here one of each."""
+    """docs/reference/tiny_models.md has 20 scenes a task; here one of each."""
     done = {}
     for task in TASKS:
         observation = observed(ports, task, 1)
@@ -113,7 +113,7 @@ def test_numpy_gives_the_results_of_torch(tmp_path, ports):
 
 
 def test_the_vlm_gives_the_taught_answers(ports):
-    """Word by word on unseen scenes; docs/tiny_models.md has the figures over many."""
+    """Word by word on unseen scenes; docs/reference/tiny_models.md has the figures over many."""
     pytest.importorskip("transformers", reason="the tiny VLM runs in transformers")
     import train_tiny_vlm as training
 

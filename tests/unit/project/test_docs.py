@@ -24,8 +24,8 @@ from merton.world.tasks import TASKS
 ROOT = Path(__file__).parents[3]
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "docker" / "README.md"]
-INTERFACES = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
-SAFETY = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
+INTERFACES = (ROOT / "docs" / "reference" / "interfaces.md").read_text(encoding="utf-8")
+SAFETY = (ROOT / "docs" / "lab" / "safety.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -146,7 +146,7 @@ def test_nodes_answer_with_named_error_codes() -> None:
 
 @pytest.mark.parametrize("registry", [TASKS, DISTORTIONS, POLICIES, MODELS], ids=lambda registry: registry.kind)
 def test_every_registered_name_is_documented(registry: Registry[Any]) -> None:
-    named = in_code(INTERFACES) | in_code((ROOT / "docs" / "models.md").read_text(encoding="utf-8"))
+    named = in_code(INTERFACES) | in_code((ROOT / "docs" / "use" / "models.md").read_text(encoding="utf-8"))
     assert set(registry) <= named, set(registry) - named
 
 
@@ -158,7 +158,7 @@ def test_distortions_stand_in_the_row_of_their_family() -> None:
 
 def test_the_table_of_distortions_is_the_registry() -> None:
     """To renew the table, paste the lines that this test wants."""
-    table = (ROOT / "docs" / "distortions.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "use" / "distortions.md").read_text(encoding="utf-8")
     rows = [
         f"| {entry.id} | `{name}` | {entry.category} | {' '.join(f'{value:g}' for value in entry.levels)} "
         f"| {entry.unit} | {'yes' if entry.continuous else 'no'} | {entry.source} |"
@@ -171,7 +171,7 @@ def test_the_table_of_distortions_is_the_registry() -> None:
 
 def test_the_tables_of_faults_are_the_registries() -> None:
     """To renew a table, paste the lines that this test wants."""
-    text = (ROOT / "docs" / "distortions.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "use" / "distortions.md").read_text(encoding="utf-8")
     for registry in (DEPTH_FAULTS, TEMPORAL_FAULTS):
         rows = [
             f"| `{name}` | {' '.join(f'{value:g}' for value in entry.levels)} | {entry.unit} | {entry.description} |"
@@ -183,7 +183,7 @@ def test_the_tables_of_faults_are_the_registries() -> None:
 
 def test_the_readme_is_short_and_its_lines_can_be_read() -> None:
     assert README.count("\n") <= 125
-    documents = [ROOT / "README.md", *(ROOT / "docs" / "tutorials").glob("*.md")]
+    documents = [ROOT / "README.md", *(ROOT / "docs" / "use" / "tutorials").glob("*.md")]
     long = [(file.name, line) for file in documents for line in file.read_text("utf-8").splitlines() if len(line) > 200]
     assert long == []
 

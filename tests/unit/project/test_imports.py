@@ -1,4 +1,4 @@
-"""The plan of docs/architecture.md, read from the sources: what may import what, what is public, how long a file is."""
+"""The plan of docs/reference/architecture.md, read from the sources: imports, public names, lengths."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_files_and_functions_are_short() -> None:
 
 def test_the_picture_shows_every_wing() -> None:
     picture = (ROOT / "docs" / "images" / "house.svg").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "architecture.md").read_text(encoding="utf-8")
     for place in (*ORDER, *STUDY_ORDER, *(f"merton_nodes.{folder}" for folder in NODE_FOLDERS)):
         assert f">{place.removeprefix('merton_nodes.')}<" in picture, f"{place} is not in the picture"
-        assert f"`{place.removeprefix('merton_nodes.')}`" in page, f"{place} is not in docs/architecture.md"
+        assert f"`{place.removeprefix('merton_nodes.')}`" in page, f"{place} is not in docs/reference/architecture.md"

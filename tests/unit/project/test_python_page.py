@@ -1,4 +1,4 @@
-"""The snippets of docs/python.md print what the page shows."""
+"""The snippets of docs/use/python.md print what the page shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from merton import __all__ as public
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "use" / "python.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 LONGEST = 10
 """Lines of a snippet, at most."""

@@ -187,7 +187,7 @@ def sources() -> Sources:
             ["unit/execution/test_planner.py"],
         ),
         ("config/cell.yaml", ["unit/world/test_cell_config.py"], []),
-        ("docs/limits.md", ["unit/project/test_docs.py"], ["unit/execution/test_planner.py"]),
+        ("docs/reference/limits.md", ["unit/project/test_docs.py"], ["unit/execution/test_planner.py"]),
         ("tests/runs.py", ["system/test_loop.py", "unit/experiment/test_workers.py"], ["unit/cognition/test_text.py"]),
         (
             "src/merton/merton/monitor/page/monitor.js",

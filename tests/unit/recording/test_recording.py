@@ -111,7 +111,7 @@ def test_kill_9_loses_only_messages_since_the_last_flush(tmp_path: Path) -> None
     reader = RecordingReader(path)
     read = [int(entry.decode().data) for entry in reader.entries()]
     assert read == list(range(len(read))), "a message is missing in the middle"
-    assert writing.FLUSH_PERIOD_S <= 0.5, "docs/recording.md says so"
+    assert writing.FLUSH_PERIOD_S <= 0.5, "docs/lab/recording.md says so"
     assert "torn or damaged near byte" in reader.torn
 
     whole = tmp_path / "whole.mcap"

@@ -464,7 +464,7 @@ def test_poses_are_reported_at_every_frame(world: ElementTree.Element) -> None:
 
 
 def test_the_renderer_is_asked_at_every_step(world: ElementTree.Element) -> None:
-    """gz-sim 8 hangs after a trigger if a step asks for no rendering: see docs/gazebo.md."""
+    """gz-sim 8 hangs after a trigger if a step asks for no rendering: see docs/lab/gazebo.md."""
     (sensor,) = world.iter("sensor")
     assert (sensor.get("type"), sensor.findtext("topic")) == ("camera", "renderer/image")
     assert sensor.find("camera/triggered") is None

@@ -179,7 +179,7 @@ def test_the_correlation_of_a_golden_record_is_found() -> None:
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """60 records with drawn scenes; 500 by hand gave 93.4 to 95.0 % (docs/scores.md). Below 51 has a chance of .3 %."""
+    """60 records of drawn scenes; 500 gave 93.4 to 95 % (docs/reference/scores.md). Below 51 has a chance of .3 %."""
     monkeypatch.setattr(clustered, "DRAWS", 200)
     covered = 0
     for seed in range(60):

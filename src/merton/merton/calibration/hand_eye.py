@@ -72,8 +72,8 @@ def calibrate(
     robot-world/hand-eye calibration problem using the Kronecker product"). The result is the most likely one if corners
     scatter in the image, each on its own, and the arm scatters about its reported pose, which moves all corners of an
     image together: offsets are weighted by the inverse of that covariance. Minimising the plain offsets, as if only the
-    image had errors, gives results farther from the truth (docs/calibration.md). Images that contradict the others are
-    left out and named.
+    image had errors, gives results farther from the truth (docs/lab/calibration.md). Images that contradict the others
+    are     left out and named.
 
     Args:
         sightings: the board in each image.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AHEAD_M = 0.5
 """Distance of the point `look_at` from the camera [m], straight ahead."""
 
-app = App("Find where a camera stands, with a ChArUco board; see docs/calibration.md.")
+app = App("Find where a camera stands, with a ChArUco board; see docs/lab/calibration.md.")
 _Columns = Annotated[int, typer.Option(help="Squares across.")]
 _Rows = Annotated[int, typer.Option(help="Squares down.")]
 _Square = Annotated[float, typer.Option("--square-mm", help="Edge of a square [mm], as measured on the paper.")]

@@ -108,7 +108,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on. Only loopback is private.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and prints it.")] = 8080,
     tokens: Annotated[
-        Path | None, typer.Option(help="File of tokens for submissions; see docs/serving_boards.md.")
+        Path | None, typer.Option(help="File of tokens for submissions; see docs/use/serving_boards.md.")
     ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
     title: TitleOption = None,
@@ -148,7 +148,7 @@ def verify(
 def coverage(
     studies: Annotated[int, typer.Option(min=2, help="Simulated studies of each size.")] = 400,
 ) -> None:
-    """Simulate how many of the 95 % intervals on boards hold the truth, and print the tables of docs/ratings.md."""
+    """Simulate how many 95 % intervals of boards hold the truth, and print the tables of docs/reference/ratings.md."""
     from merton.leaderboard import coverage as intervals
 
     with working("simulating studies") as progress:

@@ -26,7 +26,7 @@ app = App("The catalogue of models, and which of them work here.")
 @app.command("list")
 def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON, for programs.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/models.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/use/models.md.")] = False,
 ) -> None:
     """List the models: VLMs, then VLAs."""
     if markdown:
@@ -82,7 +82,7 @@ def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8000,
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
 ) -> None:
-    """Put a model class behind a protocol until Ctrl-C; see docs/serving.md."""
+    """Put a model class behind a protocol until Ctrl-C; see docs/use/serving.md."""
     from merton.models import serving
 
     try:

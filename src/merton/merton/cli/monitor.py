@@ -16,7 +16,7 @@ def monitor_command(
     host: Annotated[str, typer.Option(help="Where to listen. Beyond loopback --tokens is needed.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8090,
     tokens: Annotated[
-        Path | None, typer.Option(help="File of users who may view and press; see docs/monitor.md.")
+        Path | None, typer.Option(help="File of users who may view and press; see docs/lab/monitor.md.")
     ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the page.")] = None,
     log: Annotated[Path | None, typer.Option(help="File that takes every press.")] = None,

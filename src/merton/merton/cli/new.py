@@ -21,7 +21,7 @@ DEFAULTS = {
 }
 QUESTIONS = {
     "agents": "Agents: VLAs, or VLM+VLA (merton model list)",
-    "tasks": "Tasks, such as pick or test-pick (docs/tasks.md)",
+    "tasks": "Tasks, such as pick or test-pick (docs/use/tasks.md)",
     "distortions": "Distortions (merton distort list)",
     "levels": "Levels 1 to 5, or one, or staircase",
     "scenes": "Scenes of each task",

@@ -43,7 +43,7 @@ def plan_command(
     if spec.levels == STAIRCASE:
         raise InputError(
             f"{experiment}: levels: staircase drives every agent to the same success, so differences of means tell "
-            "nothing; docs/experiments.md says how exact thresholds are, merton run --dry-run how long it takes"
+            "nothing; docs/use/experiments.md says how exact thresholds are, merton run --dry-run how long it takes"
         )
     design = Design.of(spec.cases(), len(spec.agents))
     parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)

@@ -90,7 +90,7 @@ class Scores:
 
 
 def score(evidence: Evidence, outcome: Outcome) -> Scores:
-    """The scores of a trial; the formulas are in docs/scores.md.
+    """The scores of a trial; the formulas are in docs/reference/scores.md.
 
     Raises:
         InputError: an answer that is not text, chunks in different frames, or a failure without a finite distance.

@@ -36,7 +36,7 @@ def experiment_text(
     chosen: dict[str, Any] = {"name": name, "agents": tuple(members), "tasks": tuple(tasks)}
     chosen |= {"distortions": tuple(distortions), "levels": listed, "scenes": scenes}
     validated(ExperimentSpec, chosen, "the new experiment")
-    lines = ["# An experiment: merton run FILE --dry-run says what it takes, docs/experiments.md more about each key."]
+    lines = ["# An experiment: merton run FILE --dry-run says what it takes, docs/use/experiments.md more about keys."]
     for key in keys():
         if key.name.startswith("agents."):
             continue

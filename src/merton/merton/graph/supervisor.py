@@ -114,7 +114,7 @@ def without_shared_memory(variables: Mapping[str, str]) -> dict[str, str]:
     """Changes to the environment of a node that carries no images, so that no other process can block it.
 
     Fast DDS 2.14 locks the queue of each process that reads from shared memory. One that is killed while it has the
-    lock blocks all that write to it, for good (docs/safety.md: after some 50 kills; never in 246 with UDP alone).
+    lock blocks all that write to it, for good (docs/lab/safety.md: after some 50 kills; never in 246 with UDP alone).
 
     Args:
         variables: as from `environment`. A profile that is not Merton's is left alone; so are peers on other machines
@@ -148,7 +148,7 @@ def find_executable(package: str, executable: str) -> Path:
 
 
 def enclave(name: str) -> list[str]:
-    """The ROS arguments that name the keys of a process, see docs/security.md; without keys they change nothing."""
+    """The ROS arguments that name the keys of a process, see docs/lab/security.md; without keys they change nothing."""
     return ["--enclave", f"/merton/{name}"]
 
 

@@ -1,6 +1,6 @@
 """Coverage of the intervals that boards, pages and commands print: simulated studies whose truth is known.
 
-The table in docs/ratings.md is what `merton leaderboard coverage` writes.
+The table in docs/reference/ratings.md is what `merton leaderboard coverage` writes.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _in_processes(
 
 
 def table(by_size: Mapping[Size, Mapping[str, Coverage]], by_videos: Mapping[int, Coverage], studies: int) -> str:
-    """Both tables as Markdown, as they stand in docs/ratings.md."""
+    """Both tables as Markdown, as they stand in docs/reference/ratings.md."""
     lines = [
         f"| agents x cases | studies | {' | '.join(INTERVALS.values())} |",
         f"|{'---|' * (len(INTERVALS) + 2)}",

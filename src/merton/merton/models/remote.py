@@ -52,7 +52,7 @@ _LOADING = re.compile(r"\bloading\b|estimated_time", re.IGNORECASE)
 _SEARCHED_BYTES = 2**20
 """The beginning of a reply in which a key is looked for, for an excerpt of some 600 bytes."""
 _NO_SERVER = (
-    "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton model show`"
+    "start it there (docs/use/serving.md), or write its address as `url` into a copy of the entry (`merton model show`)"
 )
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
 

@@ -12,7 +12,7 @@ is built without arguments and called for one request at a time:
     chat:         answer(self, images: list, question: str, max_tokens: int, noise_seed=None) -> str
 
 `noise_seed` is optional: a class that has it promises equal noise for equal seeds, and the metadata say so.
-Wire formats and errors: docs/serving.md.
+Wire formats and errors: docs/use/serving.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scene of a trial: a function of task and seed alone, so that any process can compute it (docs/scenes.md)."""
+"""The scene of a trial: a function of task and seed alone, so that any process can compute it (docs/use/scenes.md)."""
 
 from __future__ import annotations
 

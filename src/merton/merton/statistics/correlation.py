@@ -48,7 +48,7 @@ def correlations_with_intervals(
     """`rank_correlations` and their 95 % intervals, clustered by scene.
 
     A jackknife that leaves out one scene after the other (Efron and Tibshirani 1993, section 11.5), in Fisher's
-    transform, with Student's quantile for scenes less one degrees of freedom. Ours: its coverage is in docs/scores.md.
+    transform, with Student's quantile for scenes less one degrees of freedom. Ours; coverage: docs/reference/scores.md.
 
     Args:
         scores: (models, images).

@@ -116,7 +116,7 @@ class CameraView:
 class SceneObject:
     """A thing in the simulator's state: its name as in `merton.world.nouns` (such as "red cube"), pose in `base_link`.
 
-    Origin and axes are those of docs/tasks.md; a button, drawer or knob shows its joint in its pose.
+    Origin and axes are those of docs/use/tasks.md; a button, drawer or knob shows its joint in its pose.
     """
 
     name: str

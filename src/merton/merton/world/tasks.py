@@ -3,7 +3,7 @@
 Directions are the robot's: in `base_link`, left is +y, right is -y, forward is +x.
 
 A task has the name of its verb in the `plain` scenes, such as "pick"; in the scenes of a split the split stands before
-it, such as "test-pick" (docs/scenes.md).
+it, such as "test-pick" (docs/use/scenes.md).
 """
 
 from __future__ import annotations

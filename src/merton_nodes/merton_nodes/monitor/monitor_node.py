@@ -64,7 +64,7 @@ class MonitorNode(StageNode):
         cell = load_cell()
         host = self.parameter("host", "127.0.0.1", "where to listen; beyond loopback `tokens` is needed")
         port = self.parameter("port", 8090, "port of the page; 0 takes a free one", minimum=0, maximum=65535)
-        tokens = self.parameter("tokens", "", "file of the operators' tokens, see docs/monitor.md; empty: none")
+        tokens = self.parameter("tokens", "", "file of the operators' tokens, see docs/lab/monitor.md; empty: none")
         hosts = self.parameter("names", [""], "further host names under which the page is asked for; [''] for none")
         log = self.parameter("log", "~/.ros/merton_monitor_presses.jsonl", "file that takes every press, ~ allowed")
         folder = self.parameter("recordings", "runs/live", "folder of recordings that are begun on the page, ~ allowed")

@@ -29,7 +29,7 @@ def add(app: App) -> None:
     for panel, name, command, line in COMMANDS:
         app.add(panel, name, command, line)
     leaderboard.app.command("answers")(answers_command)
-    doctor.CHECKS.append(("sandbox", sandbox_engine, "see docs/sandbox.md"))
+    doctor.CHECKS.append(("sandbox", sandbox_engine, "see docs/studies/sandbox.md"))
 
 
 def sandbox_engine() -> str:

@@ -147,7 +147,7 @@ def _limits(curated: Curated) -> str:
     scenes = len({question.unit_of_intervals for question in curated.pool.questions})
     lines = [
         "- Which dimension a question needs is what the voters say. How far they agree with people is measured on "
-        "other questions (docs/curation.md of Merton).",
+        "other questions (docs/studies/curation.md of Merton).",
         f"- The questions are about {scenes} scenes. Intervals of scores must be clustered by scene.",
         "- A score on few questions says less: with n questions a share is known to about 1/sqrt(n).",
         "- The sources' own licences and faults hold for the questions taken from them.",

@@ -23,7 +23,7 @@ point: the region in which a point is right, as the JSON of a polygon [[x, y], .
     of the first picture's width and height, 0 to 1, from its upper left corner.
 yes_no: "yes" or "no".
 free_text: any text.
-actions: verbs of docs/tasks.md, separated by ", ", in their order.
+actions: verbs of docs/use/tasks.md, separated by ", ", in their order.
 """
 
 

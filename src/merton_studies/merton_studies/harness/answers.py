@@ -95,7 +95,7 @@ class Scored:
 
 
 def read_answers(path: Path, taxonomy: Taxonomy) -> list[Answered]:
-    """The answers in a table with `COLUMNS` and perhaps some of `OPTIONAL`; docs/published_rules.md describes them.
+    """The answers in a table with `COLUMNS` and perhaps some of `OPTIONAL`, as in docs/studies/published_rules.md.
 
     Raises:
         InputError: as for `read_rows`; a name or measure that the taxonomy lacks, a gold answer that does not fit its

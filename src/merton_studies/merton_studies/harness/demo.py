@@ -36,7 +36,7 @@ pool."""
 VECTORS = "vectors.sqlite"
 TAXONOMY, SHOTS = "a2eval", 10
 """Dimensions of the benchmark, and labelled questions of each that teach its voters. Without them, and without an LLM,
-voters agree less with people (docs/curation.md)."""
+voters agree less with people (docs/studies/curation.md)."""
 OWN = {"openeqa": "open_eqa.jsonl", "sqa3d": "sqa3d_test.jsonl"}
 """Form to file, of a folder with published questions."""
 KEEP = 150

@@ -1,7 +1,8 @@
 """Reference implementations of inference and scoring, by kind of answer: a pipeline's fidelity is measured by them.
 
-They follow the rules that docs/curation.md states, in this process, with code of their own: none of the templates'
-functions is used, texts are read character by character, polygons are winding numbers, sequences compared by rapidfuzz.
+They follow the rules that docs/studies/curation.md states, in this process, with code of their own: none of the
+templates' functions is used, texts are read character by character, polygons are winding numbers, sequences compared by
+rapidfuzz.
 """
 
 from __future__ import annotations

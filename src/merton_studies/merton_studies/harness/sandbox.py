@@ -1,7 +1,7 @@
 """Runs code that an agent wrote, shut in: no network, no home, read-only system and inputs, limits for everything.
 
 A2Eval, section 3.2, runs synthesised pipelines "in a sandbox" and says no more; what holds here is ours and is
-measured by `tests/studies/harness/test_sandbox.py`. docs/sandbox.md has what it keeps out, and what not.
+measured by `tests/studies/harness/test_sandbox.py`. docs/studies/sandbox.md has what it keeps out, and what not.
 """
 
 from __future__ import annotations

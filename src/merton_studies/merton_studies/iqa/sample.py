@@ -1,7 +1,7 @@
 """The sample that comes with Merton: 9,000 distorted pictures of the simulated cell, whose opinions are in the package.
 
 The pictures are made on the user's machine, from the scenes, types, levels and seeds that were scored; only the scores
-of the subjects are stored. docs/quality.md tells how both tables were made.
+of the subjects are stored. docs/studies/quality.md tells how both tables were made.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ shape and size, and its attention over the map says where the thing is. "left" a
 among things that are alike; a further attention finds the thing beside it. A second network, the fovea, looks at the
 pixels of each place and names the colour and the shape that are there. So every word but the plan depends on the image:
 "Red mug far left, beside blue ball; lower gripper, close, lift." `tools/train_vlm.py` trains the members on the scenes
-of the split `train`; docs/learned_vlms.md is the model card. Runs in plain numpy.
+of the split `train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Ours. A small convolutional network makes 14 x 24 tokens of the middle of the im
 the instruction, another writes the answer: its state asks the tokens for a place, and what is there decides the next
 word together with the state. So it has to learn itself how words refer to the picture, and its errors add up along the
 answer; `merton.cognition.models.gaze` has a grammar for both. `tools/train_vlm.py` trains it on the scenes of the split
-`train`; docs/learned_vlms.md is the model card. Runs in plain numpy.
+`train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """merton-tiny-vlm: a small learned VLM that comes with Merton, for machines without a GPU and without a network.
 
 A `VisionEncoderDecoderModel` (ViT and GPT-2) with its tokenizer, trained by `tools/train_tiny_vlm.py` on rendered
-scenes; docs/tiny_models.md is its model card.
+scenes; docs/reference/tiny_models.md is its model card.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ that "left" and "nearest to" can be learned. No place is computed: the weights a
 of the picture is. Attention may also rest on nothing; the less of the picture fits a query, the nearer is its answer to
 zero, and the motion to the one that the words alone suggest.
 
-It shares the reading of words and the convolutions with `glance`; docs/learned_policies.md is the model card. Runs in
-plain numpy.
+It shares the reading of words and the convolutions with `glance`; docs/reference/learned_policies.md is the model card.
+Runs in plain numpy.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ that is handled, the target, and the landmark beside which the thing stands. Eac
 of a query that is a sum over the words that name it; "left" and "nearest to" shift the attention among things that are
 alike. The motion consists of straight segments: a script that depends on the words alone, in which each segment goes to
 a mixture of these places, plus a correction from words, places and features. `tools/train_vla.py` clones the oracle's
-motions; docs/learned_policies.md is the model card. Runs in plain numpy.
+motions; docs/reference/learned_policies.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def load_remote_code(folder: Path) -> Loaded:
     if kind is None:
         raise MissingDependencyError(
             f"OpenVLA's own code wants transformers 4.40.1, here is {transformers.__version__}: use an environment of "
-            "its own, or serve it and use the adapter openvla_rest (docs/models.md)"
+            "its own, or serve it and use the adapter openvla_rest (docs/use/models.md)"
         )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32

@@ -5,7 +5,7 @@ stop is released. The safety state says which permit holds and whether motions a
 gripper bears the permit under which it was sent. Command and state come on different topics, so either may come first:
 the permit in the command decides. A command that halts is always accepted, and is not asked about here.
 
-A permit keeps out what is stale, replayed or stray. It is no secret: against a malicious process see docs/security.md.
+A permit keeps out what is stale, replayed or stray. It is no secret: docs/lab/security.md is about malice.
 """
 
 from __future__ import annotations

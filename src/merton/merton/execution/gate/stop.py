@@ -2,7 +2,7 @@
 
 `Stop` is a value without locks or messages; its one owner in a process is the `EmergencyStopLatch`. A motion keeps the
 generation in which it began, and is over once `is_stopped(since)` is true for that generation; there is no other
-protocol. docs/safety.md shows the table and the diagram that `markdown_table` and `mermaid_diagram` write.
+protocol. docs/lab/safety.md shows the table and the diagram that `markdown_table` and `mermaid_diagram` write.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The link frames are those of Craig's modified Denavit-Hartenberg convention, which Table 3 of Embodied-IQA (arXiv
 2505.16815) and the public URDF use: frame i turns about its own z axis by joint angle i, and frame 6 is `tool0`. The
 paper multiplies matrices of the *other* convention with these numbers and solves a spherical wrist that a UR5 does not
-have; docs/kinematics.md shows the error. The inverse below is the closed form of the robot as it is built
+have; docs/reference/kinematics.md shows the error. The inverse below is the closed form of the robot as it is built
 (`closed_form`).
 """
 

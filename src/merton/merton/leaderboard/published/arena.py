@@ -5,9 +5,9 @@ With c the sum of the scores (0..1) of k questions, times 100 throughout:
 - a dimension of a benchmark: S = c / k; a benchmark: A = mean of its S; a task: mean of its benchmarks' A (macro);
 - a fine dimension over all benchmarks: T = sum c / sum k (micro); a core capability: mean of its T; all: mean of all T.
 
-Our decisions where the rules are open (docs/published_rules.md gives the reasons): k is the number of questions that at
-least one agent has a score for; an agent that lacks one of them has a missing cell; a column without any score is shown
-and is no part of a total.
+Our decisions where the rules are open (docs/studies/published_rules.md gives the reasons): k is the number of questions
+that at least one agent has a score for; an agent that lacks one of them has a missing cell; a column without any score
+is shown and is no part of a total.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ scored k and N the number of the task's real videos:
 
     task = (3 N_3 + 2 N_2 + N_1) / N          final = mean of the eight tasks
 
-Our decisions where the rubric is open (docs/published_rules.md gives the reasons): a video that several annotators
-scored counts once, with their mean; a video without a score counts 0; a task with fewer than three annotators is
-missing.
+Our decisions where the rubric is open (docs/studies/published_rules.md gives the reasons): a video that several
+annotators scored counts once, with their mean; a video without a score counts 0; a task with fewer than three
+annotators is missing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rules of submissions: how they are accepted, refused, evaluated and withdrawn.
 
 The rules follow Embodied Arena (one application per manufacturer and calendar month, a board that is refreshed every
-two weeks); docs/submissions.md has ours for the cases that Embodied Arena leaves open. All times are UTC by the clock
-of the machine that keeps the record, and a receipt is never earlier than the one before it.
+two weeks); docs/use/submissions.md has ours for the cases that Embodied Arena leaves open. All times are UTC by the
+clock of the machine that keeps the record, and a receipt is never earlier than the one before it.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def write_sample(
 ) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
-    Each varied scene (docs/scenes.md) is rendered through the three cameras of the embedded cell, and its pictures have
-    its five tasks. The nine photographs are added if scikit-image and scikit-learn are installed.
+    Each varied scene (docs/use/scenes.md) is rendered through the three cameras of the embedded cell, and its pictures
+    have its five tasks. The nine photographs are added if scikit-image and scikit-learn are installed.
 
     Args:
         out: the folder.

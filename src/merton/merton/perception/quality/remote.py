@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "MERTON_IQA_SERVER"
 """The address of the server, in place of that of the entries."""
-START = "start it in the environment of pyiqa with `python -m merton.perception.quality.pyiqa_server` (docs/quality.md)"
+START = "start it where pyiqa is with `python -m merton.perception.quality.pyiqa_server` (docs/studies/quality.md)"
 BATCH_PX = 2**24
 """Most pixels of the images of one request."""
 

@@ -110,7 +110,7 @@ def planning(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator
 
 @dataclass(frozen=True)
 class _Goal:
-    """A verb of docs/tasks.md, the goal in words, whether it is reached, and the things that it is about."""
+    """A verb of docs/use/tasks.md, the goal in words, whether it is reached, and the things that it is about."""
 
     verb: str
     text: str

@@ -1,7 +1,7 @@
 """Five voters without an LLM and without examples: each compares a question with the definitions by other features.
 
 They understand nothing. They read the texts of question and definition and, for the cues, the kind of answer; no
-picture. docs/curation.md has their agreement with people. None of them is random, so none has a seed.
+picture. docs/studies/curation.md has their agreement with people. None of them is random, so none has a seed.
 """
 
 from __future__ import annotations

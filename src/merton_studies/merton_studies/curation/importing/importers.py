@@ -38,7 +38,7 @@ from merton_studies.curation.pool import (
 from merton_studies.curation.question import Question, Source
 
 FORMS = {
-    "jsonl": "JSON Lines with the keys of a question (docs/curation.md)",
+    "jsonl": "JSON Lines with the keys of a question (docs/studies/curation.md)",
     "csv": "a CSV or TSV file with a header",
     "parquet": "a Parquet file, or a folder of them, as lmms-eval's data sets on Hugging Face",
     "datasets": "a folder that the library datasets wrote with save_to_disk",

@@ -99,7 +99,7 @@ def chat_model(entry: ModelEntry) -> VisionLanguageModel:
         chats = [name for name in MODELS if MODELS[name].adapter == "openai_chat"]
         raise InputError(
             f"{entry.name} answers questions about pictures alone, so it can take no role; choose a model "
-            f"behind the chat protocol: {', '.join(chats)}, or one of your own (docs/serving.md)"
+            f"behind the chat protocol: {', '.join(chats)}, or one of your own (docs/use/serving.md)"
         )
     return model
 

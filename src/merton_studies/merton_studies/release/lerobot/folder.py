@@ -73,7 +73,7 @@ def _remove(parts: Path, settings: Path) -> None:
 
 
 def facts_of(record: TrialRecord) -> Facts:
-    """The columns of a trial's episode, as in the record of results (docs/results.md); `scene` is the sampling unit."""
+    """The columns of a trial's episode, as in the record (docs/use/results.md); `scene` is the sampling unit."""
     case = record.case
     return {
         "trial": record.id,

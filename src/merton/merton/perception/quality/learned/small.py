@@ -1,7 +1,7 @@
 """merton-nr and merton-fr: small convolutional networks on local measures, learned from the opinions of robots' models.
 
 Ours. `measures` is the fixed first layer; the rest is learned from opinions and runs in plain numpy. merton-nr sees the
-image alone, merton-fr also the reference. docs/learned_metrics.md is the model card of the weights that ship.
+image alone, merton-fr also the reference. docs/studies/learned_metrics.md is the model card of the weights that ship.
 """
 
 from __future__ import annotations
