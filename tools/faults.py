@@ -15,7 +15,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from merton.decision.models.servo import TASKS
+from merton.decision.models.servo import VERBS
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import single_trial
 from merton.experiment.runner import Runner
@@ -37,7 +37,7 @@ NEAR_M, FAR_M = 0.8, 1.3
 def successes(ports: LocalPorts, scenes: int, name: str, level: int) -> tuple[int, int]:
     """Trials of `servo` with a fault that succeed, and all."""
     outcomes = []
-    for task in TASKS:
+    for task in VERBS:
         for scene in scene_seeds(task, scenes):
             spec, trial = single_trial("servo", task, name, level, scene=scene)
             outcomes.append(Runner(spec, "faults", ports).run(trial).record.outcome)

@@ -25,12 +25,13 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from merton.errors import MissingDependencyError
 from merton.execution.kinematics import base_from_tcp
 from merton.simulation.gazebo import FRAME_PERIOD_S, Touch, lifted, model_name, moving_models, parked, places
-from merton.simulation.gazebo_props import MOVABLE, prop_sdf
-from merton.simulation.model import MATS, OBJECTS, PAD_LINKS
+from merton.simulation.gazebo_props import movable_props, prop_sdf
+from merton.simulation.model import MATS, OBJECTS
 from merton.simulation.scene import make_scene
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
 from merton.world.geometry import Matrix, transform
 from merton.world.linkage import joint_rad
+from merton.world.tasks import PAD_LINKS
 from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
 from merton_nodes.cell.gazebo_world import GazeboWorld, require_service_that_places
 from merton_nodes.ros import conversions as convert
@@ -61,7 +62,7 @@ class StandIn:
         self.removed_ns = 0
         self.pose_publishers = {
             model: node.create_publisher(PoseStamped, names.gazebo_pose(model), names.RELIABLE_QOS)
-            for model in (*moving_models(), *MOVABLE)
+            for model in (*moving_models(), *movable_props())
         }
         self.frames_ns: list[int] = []
         self.cameras_answer = True

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from merton.decision.models import motions
 from merton.decision.models.base import POLICIES, Policy, example_observation
 from merton.errors import InputError, UnknownNameError
 from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.waypoints import compose
 from merton.execution.robots.gripper import Gripper
 from merton.simulation.cell import SimulatedCell
+from merton.world import motion as motions
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import Observation
-from merton.world.tasks import TASKS
+from merton.world.tasks import TASKS, Poses, push
 
 BUILT_IN = ("oracle", "hold", "plunge")
 
@@ -154,12 +154,9 @@ def test_skills_end_where_they_should_and_keep_their_bounds(skill: str) -> None:
     start = transform((0.45, 0.0, 0.30))
     start[:3, :3] = motions.pointing_down(-np.pi / 2)
     where, target = (0.40, 0.15, 0.0225), (0.60, -0.10, 0.0)
-    deltas = {
-        "reach": lambda: motions.reach(start, 1.0, where),
-        "push": lambda: motions.push(start, 1.0, where, "left"),
-        "pick": lambda: motions.pick(start, 1.0, where, 0.4),
-        "place": lambda: motions.place(start, 1.0, where, 0.4, target),
-    }[skill]()
+    yaw_rad = 0.4 if skill in ("pick", "place") else None
+    poses = Poses(transform(where), yaw_rad, transform(target), "left")
+    deltas = TASKS[skill].motion(motions.Motion(start, 1.0), poses).deltas
     assert np.linalg.norm(deltas[:, :3], axis=1).max() <= motions.MAX_TRANSLATION_M + 1e-12
     pose, lowest = start, 1.0
     for delta in deltas:
@@ -171,7 +168,7 @@ def test_skills_end_where_they_should_and_keep_their_bounds(skill: str) -> None:
         np.testing.assert_allclose(pose[:3, 3], ends[skill], atol=1e-12)
     else:
         assert pose[0, 3] == pytest.approx(0.40)
-        assert 0.15 < pose[1, 3] < 0.15 + motions.PUSH_M
+        assert 0.15 < pose[1, 3] < 0.15 + push.PUSH_M
     assert deltas[-1, 6] == {"reach": 1.0, "push": 0.0, "pick": 0.0, "place": 1.0}[skill]
     assert lowest >= (0.1 if skill == "reach" else motions.GRASP_HEIGHT_M - 1e-12)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from merton.decision.models import motions
 from merton.decision.models.base import POLICIES
-from merton.decision.models.servo import CORRECTOR, FINDER, LOOK_HEIGHT_M, LOOKOUT_M, TASKS, Servo, locate
+from merton.decision.models.servo import CORRECTOR, FINDER, LOOK_HEIGHT_M, LOOKOUT_M, VERBS, Servo, locate
 from merton.errors import InputError
 from merton.experiment.local import LocalPorts
+from merton.world import motion as motions
 from merton.world.geometry import transform
 from merton.world.observation import Image, Observation
 from merton.world.tasks import COLORS
@@ -62,7 +62,7 @@ def test_the_catalogue_names_its_cameras() -> None:
 
 
 @pytest.mark.usefixtures("renders")
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", VERBS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_servo_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:
     """Motion after motion, until it reports done."""

@@ -25,14 +25,14 @@ from merton.execution.kinematics import UR5
 from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link_of, normal_force_n
-from merton.simulation.gazebo_props import MOVABLE
-from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, PAD_LINKS, urdf
+from merton.simulation.gazebo_props import movable_props
+from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, urdf
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import FRICTION, PAD_FRICTION, RGB
 from merton.world import linkage
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
-from merton.world.tasks import TASKS
+from merton.world.tasks import PAD_LINKS, TASKS
 from merton_nodes.ros import names
 from patience import stretched
 from sdf import numbers, sdformat
@@ -489,7 +489,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
         if model.find("plugin[@filename='gz-sim-pose-publisher-system']") is not None:
             offered[f"/model/{model.get('name')}/pose"] = "gz.msgs.Pose"
     offered["/renderer/camera_info"] = "gz.msgs.CameraInfo"
-    offered |= {f"/model/{prop}/pose": "gz.msgs.Pose" for prop in MOVABLE}
+    offered |= {f"/model/{prop}/pose": "gz.msgs.Pose" for prop in movable_props()}
     bridges = load("config/gazebo/bridge.yaml")
     triggers = {trigger.text for trigger in robot.iter("trigger_topic")}
     (trigger,) = [bridge for bridge in bridges if bridge["direction"] == "ROS_TO_GZ"]
@@ -504,7 +504,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
         assert offered.pop(bridge["gz_topic_name"]) == bridge["gz_type_name"]
     assert not offered, "published and not bridged"
     wanted = {names.CLOCK, names.GAZEBO_CONTACTS, names.GAZEBO_JOINT_STATES, names.GAZEBO_RENDERER}
-    wanted |= {names.gazebo_pose(model) for model in (*gazebo.moving_models(), *MOVABLE)}
+    wanted |= {names.gazebo_pose(model) for model in (*gazebo.moving_models(), *movable_props())}
     wanted |= {topic(camera) for camera in CAMERAS for topic in (names.color, names.color_info, names.depth)}
     assert {bridge["ros_topic_name"] for bridge in bridges} == wanted
     assert len(bridges) == len(wanted)

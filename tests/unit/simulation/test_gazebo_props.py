@@ -14,18 +14,20 @@ from scipy.spatial.transform import Rotation
 from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.cell import SimulatedCell
-from merton.simulation.gazebo_props import FIXTURE_BITS, JOINTED, MOVABLE, SURROUNDINGS_BITS, linear, prop_sdf
-from merton.simulation.props import FIXTURES, FREE, body_of, props_of
+from merton.simulation.gazebo_props import FIXTURE_BITS, SURROUNDINGS_BITS, linear, movable_props, prop_sdf
+from merton.simulation.props import body_of, props_of
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import FIXTURE, FRICTION, PAD_FRICTION, RGB
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, transform
-from merton.world.tasks import TASKS
+from merton.world.tasks import TASKS, all_props
 from merton_nodes.ros import names
 from sdf import numbers, sdformat
 
 CELL = load_cell()
-PROPS = tuple(sorted({*FREE, *FIXTURES}))
+PROPS = {prop.name: prop for prop in all_props()}
+MOVABLE = movable_props()
+JOINTED = tuple(name for name, prop in PROPS.items() if prop.moving)
 COLOR = "yellow"
 
 
@@ -64,7 +66,7 @@ def test_every_shape_is_where_the_embedded_cell_has_it(task: str) -> None:
         prop = body_of(name)
         model = ElementTree.fromstring(prop_sdf(name, CELL)).find("model")
         for link in model.findall("link"):
-            body = cell.model.body(FIXTURES.get(prop, prop) if prop not in JOINTED else link.get("name"))
+            body = cell.model.body(prop if prop not in JOINTED else link.get("name"))
             collisions, visuals = link.findall("collision"), link.findall("visual")
             assert len(collisions) == len(visuals) == body.geomnum[0] > 0
             for index, (collision, visual) in enumerate(zip(collisions, visuals, strict=True)):
@@ -112,7 +114,7 @@ def test_what_moves_has_its_mass_and_reports_its_pose(prop: str) -> None:
         assert mass_kg == pytest.approx(getattr(CELL.objects.props, prop).mass)
 
 
-@pytest.mark.parametrize("prop", sorted(FIXTURES.keys() - set(MOVABLE)))
+@pytest.mark.parametrize("prop", sorted(PROPS.keys() - set(MOVABLE)))
 def test_what_does_not_move_is_static(prop: str) -> None:
     assert model_of(prop).findtext("static") == "true"
 
@@ -124,7 +126,7 @@ def test_joints_have_the_ends_and_forces_of_the_configuration() -> None:
         model = model_of(prop)
         fixed, moving = model.findall("joint")
         assert (fixed.get("type"), fixed.findtext("parent")) == ("fixed", "world")
-        assert (fixed.findtext("child"), moving.findtext("child")) == (FIXTURES[prop], prop)
+        assert (fixed.findtext("child"), moving.findtext("child")) == (PROPS[prop].base, prop)
         assert moving.get("type") == ("revolute" if prop == "knob" else "prismatic")
         axis = moving.find("axis")
         axes[prop] = {part.tag: numbers(part.text)[0] for group in ("limit", "dynamics") for part in axis.find(group)}

@@ -10,10 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from merton.simulation.cell import SimulatedCell
-from merton.simulation.model import PAD_LINKS
-from merton.simulation.success import UNMET_SHARE, Judged, Situation, judged
+from merton.simulation.success import UNMET_SHARE, Judged, judged
 from merton.world.geometry import Matrix, transform
-from merton.world.tasks import DIRECTIONS, TASKS, Command
+from merton.world.tasks import DIRECTIONS, PAD_LINKS, TASKS, Command, Situation
 
 Way = Callable[[float], Judged]
 """The judgement after a way [m, or rad for a twist] of the thing that the task moves."""

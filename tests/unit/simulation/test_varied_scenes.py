@@ -20,10 +20,10 @@ from merton.simulation.gazebo import gazebo_scene
 from merton.simulation.look import make_look
 from merton.simulation.model import build_model
 from merton.simulation.scene import make_plain_scene, make_scene, scene_seeds
-from merton.simulation.shapes import height_m, parts_of
 from merton.simulation.textures import SHIFTED, TRAINED
 from merton.simulation.varied import DIFFICULTIES, SHAPES_OF, Layout, make_layout, verbs_of
 from merton.world.nouns import SIZES, Noun, meant, noun
+from merton.world.shapes import height_m, parts_of
 from merton.world.tasks import SPLITS, TASKS, parse, scene_of, split_and_verb, task_names
 
 SCENES = [(split, seed) for split in SPLITS for seed in range(6)]
@@ -156,9 +156,7 @@ def test_a_thing_to_cover_fits_under_the_lid_at_any_angle(split: str, cell: Simu
         layout = make_layout(split, seed)
         thing = next(thing for thing in layout.things if thing.name == layout.jobs["cover"].meant.object)
         parts = parts_of(thing.shape, thing.scale, cell.config)
-        reach = max(
-            np.hypot(*part.size[:2]) if part.kind == mujoco.mjtGeom.mjGEOM_BOX else part.size[0] for part in parts
-        )
+        reach = max(np.hypot(*part.size[:2]) if part.kind == "box" else part.size[0] for part in parts)
         assert reach < lid.inner_width / 2, (seed, thing)
         assert height_m(thing.shape, thing.scale, cell.config) < lid.height - lid.wall
         seen.add(thing.shape)

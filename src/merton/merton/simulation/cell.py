@@ -18,11 +18,12 @@ from merton.simulation import varied_model
 from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_model, place_fixed, place_objects
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
-from merton.simulation.success import Judged, Situation, judged
+from merton.simulation.success import Judged, judged
 from merton.world import linkage as links
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
 from merton.world.observation import SceneObject, SceneState
+from merton.world.tasks import TASKS, Situation
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
 
@@ -247,12 +248,11 @@ class SimulatedCell:
     def judged(self) -> Judged:
         """Success and progress of this trial's task, as `merton.simulation.success` describes them."""
         scene = self._scene()
-        pours = scene.command.verb == "pour"
-        beads = [self.data.body(name).xpos for name in bead_names(self.config)] if pours else []
+        names = bead_names(self.config) if TASKS[scene.command.verb].beads else ()
         situation = Situation(
             start=self._initial,
             now=self._poses(),
-            beads=np.reshape(beads, (-1, 3)),
+            beads=np.reshape([self.data.body(name).xpos for name in names], (-1, 3)),
             start_tcp=self._initial_tcp,
             tcp=self.base_from_tcp[:3, 3],
             touching=self._robot_links_touching,

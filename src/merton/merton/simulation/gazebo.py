@@ -18,24 +18,20 @@ from scipy.spatial.transform import Rotation
 
 from merton.errors import InputError
 from merton.simulation.cell import Contact
-from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
-from merton.simulation.props import FIXTURES, FREE, body_of, props_of
+from merton.simulation.props import BEADS, body_of, props_of
 from merton.simulation.scene import Scene, make_plain_scene
-from merton.simulation.success import Judged, Situation, judged
+from merton.simulation.success import Judged, judged
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import SceneObject, SceneState
-from merton.world.tasks import TASKS
+from merton.world.tasks import TASKS, Situation, prop_of
 
 WORLD = "cell"
 FRAME_PERIOD_S = 0.1
 """Simulated time stands, and the cameras take a frame, at multiples of this alone."""
 TOUCH_S = 0.05
 """A touch not reported for this long has ended [s of simulated time]. Ours: 25 physics steps."""
-
-STILL = {name.replace(" ", "_") for name in MATS} | (FIXTURES.keys() - set(MOVABLE))
-"""Models that stay where they are put."""
 
 LIFTED_M = 500.0
 """Of props that wait for their removal. Ours: ten seconds above the floor, much longer than the way home."""
@@ -52,13 +48,13 @@ class Touch:
 
 def tasks_in_gazebo() -> tuple[str, ...]:
     """The tasks that Gazebo's world has the things for: all without beads."""
-    return tuple(task for task in TASKS if "beads" not in props_of(task))
+    return tuple(task for task in TASKS if BEADS not in props_of(task))
 
 
 def gazebo_scene(task: str, seed: int) -> Scene:
     """As `make_scene`; raises InputError for a task of a split, or one that needs beads."""
     scene = make_plain_scene(task, seed, "the world of Gazebo")
-    if "beads" in props_of(task):
+    if BEADS in props_of(task):
         raise InputError(
             f"the world of Gazebo has no beads for the task {task!r}; "
             f"it has what these need: {', '.join(tasks_in_gazebo())}"
@@ -86,8 +82,14 @@ def model_name(name: str) -> str:
 
 def moving_models(scene: Scene | None = None) -> tuple[str, ...]:
     """The models whose poses Gazebo publishes: all objects, and the movable props of a scene."""
-    bodies = () if scene is None else tuple(body_of(name) for name in scene.placements)
-    return tuple(model_name(name) for name in (*OBJECTS, *(body for body in bodies if body in MOVABLE)))
+    props = () if scene is None else tuple(name for name in scene.props if not stays(name))
+    return tuple(model_name(name) for name in (*OBJECTS, *props))
+
+
+def stays(name: str) -> bool:
+    """Whether a thing of a scene stays where it is put: a mat, or a fixed prop without a moving part."""
+    prop = prop_of(body_of(name))
+    return name in MATS if prop is None else not prop.moves
 
 
 def parked(cell: CellConfig) -> dict[str, Matrix]:
@@ -102,7 +104,7 @@ def parked(cell: CellConfig) -> dict[str, Matrix]:
 
 def lifted(props: Iterable[str]) -> dict[str, Matrix]:
     """Poses (4, 4) in `base_link` of the props that can be carried, in the air: they fall, and touch nothing."""
-    free = [name for name in props if model_name(name) in FREE]
+    free = [name for name in props if (prop := prop_of(body_of(name))) is not None and not prop.fixed]
     return {name: transform((0.0, 0.0, LIFTED_M + index)) for index, name in enumerate(free)}
 
 
@@ -211,7 +213,7 @@ class Judge:
         """Begin a trial; the poses now, and the tool centre point at (3,) [m], are those of its start."""
         self.scene, self._start_tcp_m = scene, tcp_m
         # mats, sockets and bowls stay where they are put
-        still = {name: pose for name, pose in places(scene, self._cell).items() if model_name(name) in STILL}
+        still = {name: pose for name, pose in places(scene, self._cell).items() if stays(name)}
         self.poses |= {model_name(name): pose for name, pose in still.items()}
         self._start = {name: self.poses[model_name(name)] for name in scene.placements}
 

@@ -11,14 +11,10 @@ from collections.abc import Iterable
 import mujoco
 import numpy as np
 
-from merton.simulation.props import FIXTURES, FREE, add_props, body_of, paint
+from merton.simulation.props import add_props, body_of, known_prop, paint
 from merton.simulation.surfaces import FIXTURE, PAD_FRICTION
 from merton.world.cell import CellConfig
-
-JOINTED = ("button", "drawer", "knob")
-"""Fixed props with a part that moves; the pose of the prop is that of this part."""
-MOVABLE = (*FREE, *JOINTED)
-"""Props whose poses Gazebo publishes; the others stay where they are put."""
+from merton.world.tasks import all_props
 
 FIXTURE_BITS, SURROUNDINGS_BITS = 2, 1
 """Bits of shapes in Gazebo, of fixtures and of table, walls and floor; other things have all. Two shapes touch
@@ -28,12 +24,18 @@ _SHAPES = {mujoco.mjtGeom.mjGEOM_BOX: "box", mujoco.mjtGeom.mjGEOM_CYLINDER: "cy
 _JOINTS = {mujoco.mjtJoint.mjJNT_SLIDE: "prismatic", mujoco.mjtJoint.mjJNT_HINGE: "revolute"}
 
 
+def movable_props() -> tuple[str, ...]:
+    """The props whose poses Gazebo publishes; the others stay where they are put."""
+    return tuple(prop.name for prop in all_props() if prop.moves)
+
+
 def prop_sdf(name: str, cell: CellConfig) -> str:
     """A model of the prop of a scene, such as "red lid": lid, whose frame is that of `SceneState`.
 
     Its links have the names of the MuJoCo bodies.
     """
-    prop = body_of(name)
+    form = known_prop(body_of(name))
+    prop = form.name
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     add_props(spec, [prop], cell, 0.0)
@@ -41,17 +43,16 @@ def prop_sdf(name: str, cell: CellConfig) -> str:
     paint(source, [name])
     sdf = ElementTree.Element("sdf", version="1.9")
     model = ElementTree.SubElement(sdf, "model", name=prop)
-    if prop in JOINTED:
+    if form.moving:
         model.set("canonical_link", prop)  # so that the model's pose is that of the part
-        base = FIXTURES[prop]
-        _link(model, source, base, np.zeros(3) - source.body(prop).pos)
-        _joint(model, f"{base}_joint", "fixed", "world", base)
+        _link(model, source, form.base, np.zeros(3) - source.body(prop).pos)
+        _joint(model, f"{form.base}_joint", "fixed", "world", form.base)
         _link(model, source, prop, np.zeros(3), moves=True)
-        _moving_joint(model, source, prop, base)
+        _moving_joint(model, source, prop, form.base)
     else:
-        _text(model, "static", str(prop not in FREE).lower())
-        _link(model, source, FIXTURES.get(prop, prop), np.zeros(3), moves=prop in FREE)
-    if prop in MOVABLE:
+        _text(model, "static", str(form.fixed).lower())
+        _link(model, source, prop, np.zeros(3), moves=not form.fixed)
+    if form.moves:
         _publish_pose(model)
     return ElementTree.tostring(sdf, encoding="unicode")
 

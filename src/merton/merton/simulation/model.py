@@ -20,13 +20,12 @@ from merton.simulation.varied_model import add_things
 from merton.world import linkage as links
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, transform
-from merton.world.tasks import COLORS, SHAPES
+from merton.world.tasks import COLORS, PAD_LINKS, SHAPES, TASKS, prop_of
 
 if TYPE_CHECKING:
     from merton.simulation.scene import Scene
 
-FINGER_LINKS = ("gripper_left_finger", "gripper_left_pad", "gripper_right_finger", "gripper_right_pad")
-PAD_LINKS = ("gripper_left_pad", "gripper_right_pad")
+FINGER_LINKS = ("gripper_left_finger", "gripper_right_finger", *PAD_LINKS)
 OBJECTS = tuple(f"{color} {shape}" for shape in SHAPES for color in COLORS)
 """The pool of objects, in the order their free joints stand in qpos."""
 MATS = tuple(f"{color} mat" for color in COLORS)
@@ -58,9 +57,9 @@ def urdf(cell_config: str | Path | None = None, *, linkage: bool = False) -> str
 def rest_height_m(name: str, cell: CellConfig) -> float:
     """Height of the origin of a thing's frame when it stands on the table [m]; of an object, that is its centre."""
     shape = name.split()[-1]
-    if shape == "cube":
-        return cell.objects.cube_edge / 2
-    return cell.objects.cylinder_height / 2 if shape == "cylinder" else props.rest_height_m(shape, cell.objects.props)
+    if prop := prop_of(shape):
+        return prop.origin_m(cell.objects.props)
+    return (cell.objects.cube_edge if shape == "cube" else cell.objects.cylinder_height) / 2
 
 
 def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell: CellConfig) -> None:
@@ -71,9 +70,10 @@ def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell
             data.xfrc_applied[body, :3] = -model.body_mass[body] * model.opt.gravity
     for name, (x, y, yaw) in scene.placements.items():
         body_name = props.body_of(name)
-        if name in OBJECTS or body_name in props.FREE:
+        prop = prop_of(body_name)
+        if prop is None or not prop.fixed:
             _put(model, data, body_name, (x, y, rest_height_m(name, cell)), yaw)
-        if body_name == "cup":
+        if name == scene.command.object and TASKS[scene.command.verb].beads:
             for bead, offset in zip(props.bead_names(cell), props.beads_in_cup(cell), strict=True):
                 _put(model, data, bead, (x + offset[0], y + offset[1], offset[2]), 0.0)
 
@@ -84,8 +84,8 @@ def place_fixed(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene) -> Non
         mat = model.body(name)
         data.mocap_pos[mat.mocapid[0]] = (*scene.mats[name], 0.0) if name in scene.mats else mat.pos
     for name, (x, y, yaw) in scene.placements.items():
-        if (base := props.FIXTURES.get(props.body_of(name))) is not None:
-            mocap = model.body(base).mocapid[0]
+        if (prop := prop_of(props.body_of(name))) is not None and prop.fixed:
+            mocap = model.body(prop.base).mocapid[0]
             data.mocap_pos[mocap] = (x, y, 0.0)
             data.mocap_quat[mocap] = (math.cos(yaw / 2), 0, 0, math.sin(yaw / 2))
     props.paint(model, scene.placements)

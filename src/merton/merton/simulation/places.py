@@ -4,44 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.world.geometry import Array
-from merton.world.tasks import DIRECTIONS
+from merton.world.tasks import MAT, PLAIN_OBJECT, VARIED_OBJECT, Neighbour, Site, Stand, Task, prop_of
 
 Spot = tuple[float, float, float]
 """x, y [m] and yaw [rad] in `base_link`."""
 
 AREA_M = ((0.35, -0.33), (0.68, 0.33))
 """Corners (x, y) of the area in which the middles of things stand. Ours: the hand reaches all of it upright."""
-_ROOM_M = {
-    "lid": 0.092,
-    "socket": 0.095,
-    "cup": 0.080,
-    "bowl": 0.110,
-    "drawer": 0.125,
-    "knob": 0.080,
-    "button": 0.082,
-    "mat": 0.085,
-}
-_OBJECT_ROOM_M = 0.068
-"""Half the distance between two of a kind. Ours: open fingers reach 0.095 m to either side, an object 0.036 m."""
-_MAX_YAW_RAD = math.radians(30)
-_ROUND = ("cylinder", "ball", "bottle", "spool", "cone", "peg", "button", "mat")
+MAX_YAW_RAD = math.radians(30)
+_ROUND = ("cylinder", "ball", "bottle", "spool", "cone", MAT)
+_MATS = {True: Stand(0.09), False: Stand(0.085, far_m=0.73)}
 _TRIES = 150
 """Spots that are tried for a thing before the layout is given up."""
-MOVE_M = 0.09
-_MOVE_CLEAR_M = 0.13
-# The lane of a push and of a drawer, as in plain scenes: half its width, its reach behind and ahead of the thing.
-_PUSH_LANE_M = (0.09, 0.15, 0.24)
-_DRAWER_LANE_M = (0.115, 0.0, 0.25)
-_DRAWER_MIN_X_M = 0.52
-_BOWL_X_M = (0.50, 0.62)
-_CUP_MAX_X_M = 0.62
-_FAR_M = {"": 0.73, "bowl": 0.66, "cup": 0.68}
-"""Greatest distance from the robot's base at which a thing stands: a cup is tilted high above a bowl."""
+
+
+def stand_of(kind: str, *, plain: bool) -> Stand:
+    """Where a kind of thing may stand, in a plain scene or in one of a split; "" is any object."""
+    if kind == MAT:
+        return _MATS[plain]
+    if prop := prop_of(kind):
+        return prop.plain if plain else prop.varied
+    return PLAIN_OBJECT if plain else VARIED_OBJECT
+
+
+def is_round(kind: str) -> bool:
+    """Whether a kind of thing looks the same at any yaw, so that scenes do not turn it."""
+    prop = prop_of(kind)
+    return kind in _ROUND if prop is None else prop.round
+
+
+class Need(NamedTuple):
+    """A task of a scene that needs room: the numbers of its thing and target, and its direction (2,)."""
+
+    task: Task
+    thing: int
+    target: int | None
+    along: Array | None
 
 
 class Placing:
@@ -51,23 +54,19 @@ class Placing:
         spots: in the order of the kinds, or None if they found no room.
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        kinds: Sequence[str],
-        needs: Sequence[tuple[str, int, int | None, str | None]],
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, kinds: Sequence[str], needs: Sequence[Need]) -> None:
         self.kinds, self.needs = kinds, needs
-        self.yaws = [0.0 if kind in _ROUND else float(rng.uniform(-_MAX_YAW_RAD, _MAX_YAW_RAD)) for kind in kinds]
-        room = np.array([_ROOM_M.get(kind, _OBJECT_ROOM_M) for kind in kinds])
+        self.yaws = [0.0 if is_round(kind) else float(rng.uniform(-MAX_YAW_RAD, MAX_YAW_RAD)) for kind in kinds]
+        self.stands = [stand_of(kind, plain=False) for kind in kinds]
+        room = [stand.room_m for stand in self.stands]
         placed: dict[int, Array] = {}
         self.spots: list[Spot] | None = None
         for number in sorted(range(len(kinds)), key=lambda number: (-room[number], number)):
             tries = rng.uniform(*AREA_M, size=(_TRIES, 2))
-            fit = self._in_reach(kinds[number], tries)
+            fit = self.stands[number].allows(tries)
             for other, at in placed.items():
                 fit = fit & (np.hypot(*(tries - at).T) >= room[number] + room[other])
-            spot = next((spot for spot in tries[fit] if self._free(number, spot, placed)), None)
+            spot = next((spot for spot in tries[fit] if self._free({**placed, number: spot})), None)
             if spot is None:
                 return
             placed[number] = spot
@@ -75,37 +74,26 @@ class Placing:
             (float(placed[number][0]), float(placed[number][1]), self.yaws[number]) for number in range(len(kinds))
         ]
 
-    def _in_reach(self, kind: str, tries: Array) -> NDArray[np.bool_]:
-        low, high = {"drawer": (_DRAWER_MIN_X_M, 1.0), "bowl": _BOWL_X_M, "cup": (0.0, _CUP_MAX_X_M)}.get(
-            kind, (0.0, 1.0)
+    def _free(self, now: dict[int, Array]) -> bool:
+        """Whether the tasks have room with the things that have places."""
+        return all(need.task.room is None or need.task.room(self._site(need, now)) for need in self.needs)
+
+    def _site(self, need: Need, now: dict[int, Array]) -> Site:
+        others = [
+            Neighbour(at, self.stands[number].room_m)
+            for number, at in now.items()
+            if number not in (need.thing, need.target) and self.kinds[number] != MAT
+        ]
+        return Site(
+            thing=now.get(need.thing),
+            yaw_rad=self.yaws[need.thing],
+            target=None if need.target is None else now.get(need.target),
+            along=need.along,
+            others=others,
+            area=(np.array(AREA_M[0]), np.array(AREA_M[1])),
+            far_m=VARIED_OBJECT.far_m,
+            plain=False,
         )
-        return (tries[:, 0] >= low) & (tries[:, 0] <= high) & (np.hypot(*tries.T) <= _FAR_M.get(kind, _FAR_M[""]))
-
-    def _free(self, number: int, spot: Array, placed: dict[int, Array]) -> bool:
-        """Whether the tasks have room with one more thing at a spot."""
-        now = {**placed, number: spot}
-        return all(self._has_room(verb, thing, target, direction, now) for verb, thing, target, direction in self.needs)
-
-    def _has_room(
-        self, verb: str, thing: int, target: int | None, direction: str | None, now: dict[int, Array]
-    ) -> bool:
-        """Whether a task can be done with the things that have places; a task whose own things have none, can."""
-        others = {other: at for other, at in now.items() if other != thing and self.kinds[other] != "mat"}
-        if verb == "push" and thing in now:
-            return _clear(now[thing], np.array(DIRECTIONS[str(direction)]), others, _PUSH_LANE_M)
-        if verb == "pull" and thing in now:
-            opening = -np.array([math.cos(self.yaws[thing]), math.sin(self.yaws[thing])])
-            return _clear(now[thing], opening, others, _DRAWER_LANE_M)
-        if verb == "move" and target in now:
-            goal = now[target] + MOVE_M * np.array(DIRECTIONS[str(direction)])
-            inside = (goal >= AREA_M[0]).all() and (goal <= AREA_M[1]).all() and np.hypot(*goal) <= _FAR_M[""]
-            apart = all(
-                np.hypot(*(at - goal)) >= _ROOM_M.get(self.kinds[other], _OBJECT_ROOM_M) + _MOVE_CLEAR_M / 2
-                for other, at in others.items()
-                if other != target
-            )
-            return bool(inside and apart)
-        return True
 
     @staticmethod
     def clutter(rng: np.random.Generator) -> tuple[tuple[str, Spot], ...]:
@@ -124,13 +112,3 @@ class Placing:
 
 CLUTTER = ("rod", "slab", "ring", "tray", "post")
 """Kinds of things without names."""
-
-
-def _clear(start: Array, along: Array, others: dict[int, Array], lane_m: tuple[float, float, float]) -> bool:
-    """Whether a lane from a place along a direction is empty."""
-    half, behind, ahead = lane_m
-    for at in others.values():
-        way = float((at - start) @ along)
-        if -behind < way < ahead and abs(float((at - start) @ (-along[1], along[0]))) < half:
-            return False
-    return True

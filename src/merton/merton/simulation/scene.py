@@ -12,41 +12,28 @@ import numpy as np
 
 from merton.errors import InputError, MertonError
 from merton.seeding import generator
+from merton.simulation.places import MAX_YAW_RAD, is_round, stand_of
 from merton.simulation.varied import Layout, make_layout, verbs_of
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array
-from merton.world.tasks import COLORS, DIRECTIONS, PLAIN, SHAPES, TASKS, Command, scene_of, split_and_verb
+from merton.world.tasks import (
+    COLORS,
+    DIRECTIONS,
+    MAT,
+    PLAIN,
+    SHAPES,
+    TASKS,
+    Command,
+    Neighbour,
+    Site,
+    Task,
+    scene_of,
+    split_and_verb,
+)
 
-_OBJECTS = 3
-_MAX_CUBE_YAW_RAD = math.radians(30)
-# Ours: the open fingers reach 0.095 m to either side of what they grasp, an object's corner 0.032 m.
-_OBJECT_SPACING_M = 0.14
-_MAT_SPACING_M = 0.16
-# The lane of a push, relative to the object: behind it the closed gripper comes down, ahead of it the object slides.
-_LANE_HALF_WIDTH_M = 0.09
-_LANE_BEHIND_M = 0.15
-_LANE_AHEAD_M = 0.24
+_THINGS = 3
+"""Things that stand on the table of a plain scene, at least."""
 _MAX_DRAWS = 10_000
-
-_CASTS = {
-    "move": ("", "", ""),
-    "press": ("button", "", ""),
-    "pull": ("drawer", "", ""),
-    "twist": ("knob", "", ""),
-    "cover": ("", "lid", ""),
-    "insert": ("peg", "socket", ""),
-    "pour": ("cup", "bowl", ""),
-}
-"""Shapes in the scene of a task: its object, then its target if it has one, then distractors; "" is any shape."""
-_ROOM_M = {"": 0.07, "lid": 0.095, "socket": 0.095, "cup": 0.09, "bowl": 0.12, "drawer": 0.11, "knob": 0.085}
-"""Half the distance between two of a kind; kinds that are not listed have that of an object, ""."""
-_DIRECTED = ("move", "twist")
-MOVE_M = 0.09
-"""How far beside the target of a move the scene has room for the object."""
-# The drawer opens towards the robot, and the hand goes with it.
-_DRAWER_MIN_X_M, _DRAWER_AHEAD_M = 0.50, 0.22
-# Ours: tilting a cup above a bowl that is nearer would fold the arm into itself.
-_BOWL_MIN_X_M, _BOWL_MAX_X_M = 0.50, 0.62
 
 
 @dataclass(frozen=True)
@@ -94,8 +81,8 @@ def make_scene(task: str, seed: int) -> Scene:
     """The scene of (task, seed).
 
     In plain scenes there are the things of the task and one or two distractors, all of different colours. Everything
-    can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, props as in `_ROOM_M`, and
-    the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
+    can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, props as `Prop.plain`
+    says, and the task has the room that it needs (`Task.room`). Cubes and props are turned by at most 30 degrees.
 
     Raises:
         UnknownNameError: no such task.
@@ -139,90 +126,58 @@ def _varied(task: str, split: str, verb: str, seed: int) -> Scene:
 
 
 def _plain(verb: str, seed: int) -> Scene:
-    rng = generator("scene", verb, seed)
-    if verb in _CASTS:
-        return _cast(rng, verb, seed)
-    colors = [COLORS[index] for index in rng.permutation(len(COLORS))]
-    names = [f"{color} {SHAPES[rng.integers(len(SHAPES))]}" for color in colors[:_OBJECTS]]
-    yaws = [rng.uniform(-_MAX_CUBE_YAW_RAD, _MAX_CUBE_YAW_RAD) if name.endswith("cube") else 0.0 for name in names]
-    direction = str(rng.choice(list(DIRECTIONS))) if verb == "push" else None
-    mat = f"{colors[_OBJECTS]} mat" if verb == "place" else None
-
-    spots = _spots(rng, direction, with_mat=mat is not None)
-    placements = {
-        name: (float(x), float(y), float(yaw)) for name, (x, y), yaw in zip(names, spots[:_OBJECTS], yaws, strict=True)
-    }
-    mats = {mat: (float(spots[-1][0]), float(spots[-1][1]))} if mat else {}
-    return Scene(verb, seed, Command(verb, names[0], direction, mat), placements, mats)
-
-
-def _cast(rng: np.random.Generator, verb: str, seed: int) -> Scene:
-    """The scene of a task that needs more than objects and mats."""
-    kinds = _CASTS[verb]
+    rng, task = generator("scene", verb, seed), TASKS[verb]
+    kinds = _kinds(task)
     colors = [COLORS[index] for index in rng.permutation(len(COLORS))]
     shapes = [kind or str(rng.choice(SHAPES)) for kind in kinds]
     names = [f"{color} {shape}" for color, shape in zip(colors, shapes, strict=False)]
-    round_ones = ("cylinder", "peg", "button")
-    yaws = [
-        0.0 if shape in round_ones else float(rng.uniform(-_MAX_CUBE_YAW_RAD, _MAX_CUBE_YAW_RAD)) for shape in shapes
-    ]
-    direction = str(rng.choice(list(DIRECTIONS))) if verb in _DIRECTED else None
-    target = names[1] if TASKS[verb].targets else None
+    yaws = [0.0 if is_round(shape) else float(rng.uniform(-MAX_YAW_RAD, MAX_YAW_RAD)) for shape in shapes]
+    direction = str(rng.choice(list(DIRECTIONS))) if task.directed else None
+    target = None if not task.targets else len(kinds) - 1 if MAT in task.targets else 1
+    command = Command(verb, names[0], direction, None if target is None else names[target])
 
     area = _cell().objects.area
-    room = np.array([_ROOM_M.get(kind, _ROOM_M[""]) for kind in kinds])
+    stands = [stand_of(kind, plain=True) for kind in kinds]
+    room = np.array([stand.room_m for stand in stands])
     for _ in range(_MAX_DRAWS):
         spots = rng.uniform(area.min, area.max, size=(len(kinds), 2))
         distances = np.linalg.norm(spots[:, None] - spots, axis=2)
-        if (distances + np.diag(2 * room) >= room[:, None] + room).all() and _fits(verb, spots, yaws, direction):
-            placements = {name: (float(x), float(y), yaw) for name, (x, y), yaw in zip(names, spots, yaws, strict=True)}
-            return Scene(verb, seed, Command(verb, names[0], direction, target), placements)
+        if not (distances + np.diag(2 * room) >= room[:, None] + room).all():
+            continue
+        allowed = all(stand.allows(spot) for stand, spot in zip(stands, spots, strict=True))
+        if allowed and (task.room is None or task.room(_site(command, kinds, spots, yaws[0], target))):
+            places = {name: (float(x), float(y), yaw) for name, (x, y), yaw in zip(names, spots, yaws, strict=True)}
+            mats = {name: (x, y) for name, (x, y, _) in places.items() if name.endswith(MAT)}
+            placements = {name: place for name, place in places.items() if name not in mats}
+            return Scene(verb, seed, command, placements, mats)
     raise MertonError(f"objects.area {area.min}..{area.max} of the cell is too small for the task {verb!r}")
 
 
-def _fits(verb: str, spots: Array, yaws: list[float], direction: str | None) -> bool:
-    """Whether a task can be done with its things at these places (n, 2)."""
-    if verb == "move":
-        area, goal = _cell().objects.area, spots[1] + MOVE_M * np.array(DIRECTIONS[str(direction)])
-        others = np.linalg.norm(spots[[0, 2]] - goal, axis=1)
-        return bool((goal >= area.min).all() and (goal <= area.max).all() and (others >= _OBJECT_SPACING_M).all())
-    if verb == "pour":
-        return bool(_BOWL_MIN_X_M <= spots[1, 0] <= _BOWL_MAX_X_M)
-    if verb == "pull":
-        opening = -np.array([math.cos(yaws[0]), math.sin(yaws[0])])
-        offsets = spots[1:] - spots[0]
-        ahead, beside = offsets @ opening, np.abs(offsets @ np.array([-opening[1], opening[0]]))
-        blocked = (ahead > 0) & (ahead < _DRAWER_AHEAD_M + _OBJECT_SPACING_M / 2) & (beside < _OBJECT_SPACING_M)
-        return bool(spots[0, 0] >= _DRAWER_MIN_X_M and not blocked.any())
-    return True
+def _kinds(task: Task) -> list[str]:
+    """The kinds of things in a plain scene: the task's object, its target, others; last its mat. "" is any object."""
+    kinds = ["" if shapes == SHAPES else shapes[0] for shapes in (task.objects, task.targets) if shapes]
+    standing = [kind for kind in kinds if kind != MAT]
+    return [*standing, *[""] * (_THINGS - len(standing)), *[kind for kind in kinds if kind == MAT]]
 
 
-def _spots(rng: np.random.Generator, direction: str | None, *, with_mat: bool) -> Array:
-    """Centres (n, 2) of the target, the distractors and, last, the mat: drawn until they fit."""
+def _site(command: Command, kinds: list[str], spots: Array, yaw_rad: float, target: int | None) -> Site:
+    """The places (n, 2) of the things, as the task of a plain scene sees them; `target` is the number of its target."""
     area = _cell().objects.area
-    for _ in range(_MAX_DRAWS):
-        spots = rng.uniform(area.min, area.max, size=(_OBJECTS + with_mat, 2))
-        if _apart(spots, with_mat) and (direction is None or _lane_is_free(spots, direction)):
-            return spots
-    raise MertonError(f"objects.area {area.min}..{area.max} of the cell is too small for {_OBJECTS} objects")
-
-
-def _apart(spots: Array, with_mat: bool) -> bool:
-    distances = np.linalg.norm(spots[:, None] - spots, axis=2)
-    needed = np.full(distances.shape, _OBJECT_SPACING_M)
-    if with_mat:
-        needed[-1, :] = needed[:, -1] = _MAT_SPACING_M
-    np.fill_diagonal(needed, 0.0)
-    return bool((distances >= needed).all())
-
-
-def _lane_is_free(spots: Array, direction: str) -> bool:
-    along = np.array(DIRECTIONS[direction])
-    offsets = spots[1:] - spots[0]
-    ahead = offsets @ along
-    beside = np.abs(offsets @ np.array([-along[1], along[0]]))
-    blocked = (beside < _LANE_HALF_WIDTH_M) & (ahead > -_LANE_BEHIND_M) & (ahead < _LANE_AHEAD_M)
-    return not blocked.any()
+    others = [
+        Neighbour(spots[number], stand_of(kind, plain=True).room_m)
+        for number, kind in enumerate(kinds)
+        if number not in (0, target) and kind != MAT
+    ]
+    return Site(
+        thing=spots[0],
+        yaw_rad=yaw_rad,
+        target=None if target is None else spots[target],
+        along=command.along if command.direction else None,
+        others=others,
+        area=(np.array(area.min), np.array(area.max)),
+        far_m=math.inf,
+        plain=True,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ from merton.simulation.varied_model import body_of
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix, inverse
 from merton.world.observation import Image
+from merton.world.tasks import MAT, prop_of
 
 _STOWED = (2.9, -1.9, 1.0, -1.2, -1.5708, 0.0)
 """Joints with the arm behind its base, away from the things [rad]."""
@@ -140,7 +141,8 @@ class Tabletop:
 
     def movable(self, name: str) -> bool:
         """Whether a thing is loose: neither a fixture nor a mat."""
-        return self.things[name].shape not in props.FIXTURES and self.things[name].shape != "mat"
+        prop = prop_of(self.things[name].shape)
+        return self.things[name].shape != MAT if prop is None else not prop.fixed
 
     def put(self, name: str, x: float, y: float, bottom: float = 0.0, *, lying_rad: float | None = None) -> None:
         """Put a loose thing upright with its foot at a height [m], or lying in a direction [rad] of `base_link`."""
@@ -328,7 +330,7 @@ class Tabletop:
         return {self._name_of_root.get(int(number), "") for number in met if number not in self._ground}
 
     def _beads(self) -> tuple[str, ...]:
-        return props.bead_names(self.cell) if "pour" in self.layout.jobs else ()
+        return props.bead_names(self.cell) if self.layout.cup else ()
 
 
 def _corners(kind: int, size: NDArray[np.float64]) -> Array:

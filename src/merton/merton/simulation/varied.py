@@ -21,19 +21,18 @@ import numpy as np
 
 from merton.errors import MertonError
 from merton.seeding import generator
-from merton.simulation.places import Placing, Spot
+from merton.simulation.places import Need, Placing, Spot
 from merton.world.nouns import COLORS, PLACES, SHAPES, Noun, meant
-from merton.world.tasks import DIRECTIONS, Command
+from merton.world.tasks import DIRECTIONS, TASKS, VERBS, Command
 
 DIFFICULTIES = (1, 2, 3, 4, 5)
-_OBJECT_VERBS = ("reach", "push", "pick", "place", "move")
-_KITS = (("press", "pull"), ("twist", "insert"), ("cover", "pour"))
-"""Verbs whose props stand in one scene; the other three verbs of a scene are of `_OBJECT_VERBS`."""
+_OBJECT_VERBS, *_KITS = (
+    tuple(verb for verb in VERBS if TASKS[verb].kit == kit) for kit in dict.fromkeys(TASKS[verb].kit for verb in VERBS)
+)
+"""Verbs of objects alone, of which three are in a scene; and pairs of verbs whose props stand in one scene."""
 _TRIOS = tuple(combinations(_OBJECT_VERBS, 3))
-_PROP_OF = {"press": "button", "pull": "drawer", "twist": "knob", "insert": "peg", "pour": "cup"}
-"""Verb to the prop that it handles."""
-_TARGET_OF = {"insert": "socket", "pour": "bowl", "cover": "lid"}
-"""Verb to the prop that it needs besides."""
+_BY_PROP = tuple(verb for verb in VERBS if TASKS[verb].objects != SHAPES)
+"""Verbs that handle a prop."""
 
 _TRAINED_SHAPES = (*SHAPES, "ball", "mug", "bottle")
 SHAPES_OF = {
@@ -43,18 +42,9 @@ SHAPES_OF = {
     "shift": (*SHAPES, "brick", "spool", "cone"),
 }
 """Split to the shapes of its objects; cubes and cylinders are in all, as the things of which two look alike."""
-_UNFIT = {
-    "push": ("ball", "bottle"),
-    "move": ("ball",),
-    "place": ("ball",),
-    "cover": ("mug", "bottle", "brick", "cone"),
-}
-"""Verb to the shapes that it cannot be done with: they roll away, fall over or do not fit under the lid."""
 _SMALL, _LARGE = 0.80, 1.12
 """Sizes of two objects that are told apart by size; of others it is between `_SCALES`."""
 _SCALES = (0.90, 1.06)
-_DECOY_SCALES = {"drawer": (1.12,), "cup": (0.75, 1.15)}
-_ANY_DECOY_SCALE = (0.75, 1.25)
 _CLEARLY_M = 0.05
 """Least difference between two like things in the coordinate, or the distance to a neighbour, that tells them apart."""
 _LAYOUTS = 10_000
@@ -117,6 +107,12 @@ class Layout:
     jobs: Mapping[str, Job]
     clutter: tuple[tuple[str, Spot], ...] = ()
 
+    @property
+    def cup(self) -> Thing | None:
+        """The cup with the beads in it, if a task has beads."""
+        cups = [job.meant.object for verb, job in self.jobs.items() if TASKS[verb].beads]
+        return next((thing for thing in self.things if thing.name in cups), None)
+
 
 def verbs_of(seed: int) -> tuple[str, ...]:
     """The verbs of a scene in rising difficulty: the same in all splits.
@@ -156,8 +152,7 @@ class _Cast:
         """Verb to the number of the thing that it handles."""
         self.targets: dict[str, int] = {}
         self.directions: dict[str, str] = {}
-        self.needs: list[tuple[str, int, int | None, str | None]] = []
-        """Verb, thing, target and direction of each task, which need room."""
+        self.needs: list[Need] = []
         colors = [COLORS[number] for number in rng.permutation(len(COLORS))]
         self.alone, self.shared, self.others = colors[0], colors[1], colors[1:]
         self._companion()
@@ -168,9 +163,10 @@ class _Cast:
         while len([thing for thing in self.things if thing.shape in self.shapes]) < 3:
             self._add(self._shape(), self.others)
         for verb in verbs:
-            if verb in ("push", "move", "twist"):
+            if TASKS[verb].directed:
                 self.directions[verb] = str(rng.choice(list(DIRECTIONS)))
-            self.needs.append((verb, self.handled[verb], self.targets.get(verb), self.directions.get(verb)))
+            along = np.array(DIRECTIONS[self.directions[verb]]) if verb in self.directions else None
+            self.needs.append(Need(TASKS[verb], self.handled[verb], self.targets.get(verb), along))
 
     def _difficulty(self, verb: str) -> int:
         return self.verbs.index(verb) + 1
@@ -178,7 +174,7 @@ class _Cast:
     def _shape(self, verbs: Sequence[str] = (), unlike: Sequence[str] = ()) -> str:
         """A shape of the split with which some verbs can be done."""
         shapes = [shape for shape in self.shapes if shape not in unlike]
-        fit = [shape for shape in shapes if not any(shape in _UNFIT.get(verb, ()) for verb in verbs)]
+        fit = [shape for shape in shapes if not any(shape in TASKS[verb].unfit for verb in verbs)]
         return str(self.rng.choice(fit))
 
     def _add(self, shape: str, colors: Sequence[str], scale: float | None = None, size: str | None = None) -> int:
@@ -211,7 +207,7 @@ class _Cast:
 
     def _objects(self) -> None:
         """The objects that are handled."""
-        by_object = [verb for verb in self.verbs if verb not in _PROP_OF and verb not in self.handled]
+        by_object = [verb for verb in self.verbs if verb not in _BY_PROP and verb not in self.handled]
         alike = [verb for verb in by_object if self._difficulty(verb) >= 3]
         beside = self.things[self.companion].shape
         for verb in by_object:
@@ -222,26 +218,27 @@ class _Cast:
             pair = self._pair(self._shape(alike, [beside]), (_SMALL, _LARGE))
             for verb in alike:
                 self.handled[verb] = pair[int(self.rng.integers(2))]
-        for verb, shape in (("place", "mat"), ("cover", "lid")):
-            if verb in self.verbs:
-                self.targets[verb] = self._add(shape, self.others, 1.0)
-        if "move" in self.verbs:
-            self.targets["move"] = self.companion
-            if self.handled["move"] == self.companion:
+        with_target = [verb for verb in VERBS if verb in self.handled and TASKS[verb].targets]
+        for verb in (verb for verb in with_target if TASKS[verb].targets != SHAPES):
+            self.targets[verb] = self._add(TASKS[verb].targets[0], self.others, 1.0)
+        for verb in (verb for verb in with_target if TASKS[verb].targets == SHAPES):
+            self.targets[verb] = self.companion
+            if self.handled[verb] == self.companion:
                 others = [number for number in range(1, len(self.things)) if self.things[number].shape in self.shapes]
-                self.targets["move"] = others[0] if others else self._add(self._shape(), self.others)
+                self.targets[verb] = others[0] if others else self._add(self._shape(), self.others)
 
     def _props(self) -> None:
-        for verb in (verb for verb in self.verbs if verb in _PROP_OF):
-            prop, difficulty = _PROP_OF[verb], self._difficulty(verb)
+        for verb in (verb for verb in self.verbs if verb in _BY_PROP):
+            task, difficulty = TASKS[verb], self._difficulty(verb)
+            prop = next(prop for prop in task.props if prop.name in task.objects)
             if difficulty <= 2:
-                self.handled[verb] = self._add(prop, [self.alone if difficulty == 1 else self.shared], 1.0)
+                self.handled[verb] = self._add(prop.name, [self.alone if difficulty == 1 else self.shared], 1.0)
             else:  # the handled one has its usual size
-                other = float(self.rng.choice(_DECOY_SCALES.get(prop, _ANY_DECOY_SCALE)))
-                pair = self._pair(prop, (min(other, 1.0), max(other, 1.0)))
+                other = float(self.rng.choice(prop.decoy_scales))
+                pair = self._pair(prop.name, (min(other, 1.0), max(other, 1.0)))
                 self.handled[verb] = pair[int(other < 1.0)]
-            if verb in _TARGET_OF:
-                self.targets[verb] = self._add(_TARGET_OF[verb], self.others, 1.0)
+            if task.targets:
+                self.targets[verb] = self._add(task.targets[0], self.others, 1.0)
 
     def jobs(self, things: tuple[Thing, ...]) -> dict[str, Job] | None:
         """The tasks, once the things have places; None if an instruction would not be clear."""

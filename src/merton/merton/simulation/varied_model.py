@@ -8,17 +8,21 @@ from collections.abc import Mapping
 import mujoco
 import numpy as np
 
-from merton.simulation import props, shapes
+from merton.simulation import props
 from merton.simulation.places import Spot
-from merton.simulation.surfaces import FIXTURE, OBJECT, RGB, ROBOT, matte
+from merton.simulation.surfaces import FIXTURE, FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
 from merton.simulation.varied import Layout, Thing
-from merton.world.cell import CellConfig
+from merton.world import shapes
+from merton.world.cell import CellConfig, Props
+from merton.world.tasks import Prop, prop_of
 
 _TONES = {"dark": (0.10, 0.08, 0.07), "light": (0.86, 0.85, 0.83)}
 _CLUTTER_RGB = ((0.45, 0.43, 0.46), (0.62, 0.58, 0.52), (0.30, 0.33, 0.36), (0.52, 0.42, 0.34), (0.74, 0.72, 0.75))
 _BOX, _CYLINDER = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
 _NOT_LENGTHS = ("mass", "preload", "stiffness", "turn", "friction", "number")
 _MAT_THICKNESS_M = 0.0012
+_ROLLING_M = 0.002
+"""Rolling friction of a ball [m]; ours: it comes to rest within a hand's breadth, as one of felt does."""
 
 
 def add_things(
@@ -43,17 +47,16 @@ def add_things(
         rgb = (paint or RGB)[thing.color]
         if thing.shape == "mat":
             _add_mat(spec, thing, matte(spec, thing.name, rgb, **shine), cell)
-        elif thing.shape in props.FREE or thing.shape in props.FIXTURES:
-            _add_prop(spec, thing, rgb, cell)
+        elif prop := prop_of(thing.shape):
+            _add_prop(spec, prop, thing, rgb, cell)
         else:
             height = shapes.height_m(thing.shape, thing.scale, cell)
             body = spec.worldbody.add_body(name=thing.name, pos=[*thing.spot[:2], height / 2], quat=_turned(thing.spot))
             body.add_freejoint(name=thing.name)
             materials = {"paint": matte(spec, thing.name, rgb, **shine), "dark": "dark", "light": "light"}
-            shapes.add_shape(body, thing.shape, thing.scale, cell, materials)
-    if "pour" in layout.jobs:
-        cup = next(thing for thing in layout.things if thing.name == layout.jobs["pour"].meant.object)
-        props.add_beads(spec, cell, cup.spot)
+            _add_shape(body, thing.shape, thing.scale, cell, materials)
+    if layout.cup is not None:
+        props.add_beads(spec, cell, layout.cup.spot)
     for number, (kind, spot) in enumerate(layout.clutter):
         matte(spec, f"clutter {number}", _CLUTTER_RGB[(layout.seed + number) % len(_CLUTTER_RGB)])
         _add_clutter(spec, kind, spot, f"clutter {number}")
@@ -61,8 +64,8 @@ def add_things(
 
 def body_of(name: str) -> str:
     """The body of a named thing; of a prop with a joint, its moving part."""
-    prop = name.split()[-1]
-    return f"{name}/{prop}" if prop in props.FREE or prop in props.FIXTURES else name
+    kind = name.split()[-1]
+    return f"{name}/{kind}" if prop_of(kind) else name
 
 
 def _turned(spot: Spot) -> list[float]:
@@ -81,18 +84,40 @@ def _add_mat(spec: mujoco.MjSpec, thing: Thing, material: str, cell: CellConfig)
     )
 
 
-def _add_prop(spec: mujoco.MjSpec, thing: Thing, rgb: tuple[float, float, float], cell: CellConfig) -> None:
+def _add_shape(body: mujoco.MjsBody, shape: str, scale: float, cell: CellConfig, materials: dict[str, str]) -> None:
+    """Add the geoms of a shape to a body; `materials` has the material of each tone."""
+    parts = shapes.parts_of(shape, scale, cell)
+    middle = shapes.height_m(shape, scale, cell) / 2
+    density = cell.objects.mass * scale**3 / sum(part.volume_m3 for part in parts if part.solid)
+    for part in parts:
+        rolls = part.kind == "sphere"
+        body.add_geom(
+            type=props.GEOMS[part.kind],
+            size=[*part.size, 0.0, 0.0][:3],
+            pos=[part.at[0], part.at[1], part.at[2] - middle],
+            material=materials[part.tone],
+            mass=density * part.volume_m3 if part.solid else 0.0,
+            contype=OBJECT if part.solid else 0,
+            conaffinity=(ROBOT | SURROUNDINGS | OBJECT) if part.solid else 0,
+            condim=6 if rolls else 4,
+            friction=[*FRICTION[:2], _ROLLING_M] if rolls else list(FRICTION),
+            solref=list(GRIP),
+            priority=1,
+        )
+
+
+def _add_prop(spec: mujoco.MjSpec, prop: Prop, thing: Thing, rgb: tuple[float, float, float], cell: CellConfig) -> None:
     """Build the prop in a model of its own, and attach that under the name of the thing."""
     own = mujoco.MjSpec()
     own.compiler.degree = False
     sizes = _scaled(cell, thing)
-    height = props.rest_height_m(thing.shape, sizes) if thing.shape in props.FREE else 0.0
-    props.add_prop(own, thing.shape, sizes, rgb)
+    height = 0.0 if prop.fixed else prop.origin_m(sizes)
+    props.add_prop(own, prop, sizes, rgb)
     frame = spec.worldbody.add_frame(pos=[*thing.spot[:2], height], quat=_turned(thing.spot))
     spec.attach(own, prefix=f"{thing.name}/", frame=frame)
 
 
-def _scaled(cell: CellConfig, thing: Thing) -> props.Props:
+def _scaled(cell: CellConfig, thing: Thing) -> Props:
     """The sizes of the props, those of one of them `scale` times as large."""
     sizes = cell.objects.props
     of_one = getattr(sizes, thing.shape)

@@ -1,3 +1,15 @@
 """The types that all stages share: the cell, its tasks, observations, actions, geometry."""
 
-__all__ = ["action", "camera_info", "cell", "geometry", "joint_state", "linkage", "nouns", "observation", "tasks"]
+__all__ = [
+    "action",
+    "camera_info",
+    "cell",
+    "geometry",
+    "joint_state",
+    "linkage",
+    "motion",
+    "nouns",
+    "observation",
+    "shapes",
+    "tasks",
+]

@@ -25,7 +25,7 @@ from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, moving_models
-from merton.simulation.gazebo_props import MOVABLE
+from merton.simulation.gazebo_props import movable_props
 from merton.simulation.scene import Scene
 from merton.world.geometry import Array
 from merton_nodes.cell.gazebo_cameras import GazeboCameras
@@ -82,7 +82,7 @@ class GazeboCellNode(StageNode):
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         GazeboJoints(self, self.on_joints)
         self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
-        for model in (*moving_models(), *MOVABLE):
+        for model in (*moving_models(), *movable_props()):
             topic = names.gazebo_pose(model)
             self.create_subscription(PoseStamped, topic, partial(self.on_pose, model), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())

@@ -13,21 +13,8 @@ from merton.errors import InputError
 from merton.models.blobs import Blob, find_blobs
 from merton.world.nouns import noun
 from merton.world.observation import Image
-from merton.world.tasks import COLORS, SHAPES, Command, find
+from merton.world.tasks import COLORS, SHAPES, TASKS, Command, find
 
-PLANS = {
-    "reach": "move hand above it",
-    "push": "close gripper, push {direction}",
-    "pick": "lower gripper, close, lift",
-    "place": "grasp it, set on {target}",
-    "press": "close gripper, press it down",
-    "pull": "grasp handle, pull it open",
-    "twist": "grasp grip, turn it {direction}",
-    "move": "grasp it, set {direction} of {target}",
-    "cover": "grasp {target}, set over it",
-    "insert": "grasp it, lower into {target}",
-    "pour": "grasp it, tilt over {target}",
-}
 _COLUMNS = ((0.46, "left"), (0.54, "center"), (1.0, "right"))
 _ROWS = ((0.44, "far"), (0.52, "middle"), (1.0, "near"))
 """End of a column or row of places, as a share of the image: there "top" sees the thirds of the area."""
@@ -80,7 +67,7 @@ def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
 def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
     """About ten words: the object, its place, its neighbour, the plan."""
     color = noun(command.object).color
-    plan = PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
+    plan = TASKS[command.verb].plan.format(direction=command.direction, target=_target(command, seen, size))
     if color not in seen:
         others = ", ".join(_name(blob, seen) for blob in seen.values())
         return f"no {command.object} visible{', only ' if others else ''}{others}; look again"

@@ -18,13 +18,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cognition.models.describe import PLANS
 from merton.cognition.models.learned import LearnedVlm
 from merton.models.convolution import fold
 from merton.models.networks import Floats, NumpyNetwork, relu, softmax
 from merton.world.nouns import COLORS, PLACES, SIZES, Noun, noun
 from merton.world.observation import Image
-from merton.world.tasks import Command, find
+from merton.world.tasks import TASKS, Command, find
 
 SIDE_PX = 240
 """The shorter side of an image before it is cropped; all pixels below are those of this size."""
@@ -78,7 +77,7 @@ def sentence(command: Command | None, thing: Sight, beside: Sight, target: Sight
     """The answer about what is seen: the thing, its place, its neighbour, and the plan of `command` if there is one."""
     text = f"{thing}, beside {beside.name}"
     if command is not None:
-        text += f"; {PLANS[command.verb].format(direction=command.direction, target=target)}"
+        text += f"; {TASKS[command.verb].plan.format(direction=command.direction, target=target)}"
     return f"{text[0].upper()}{text[1:]}."
 
 

@@ -26,7 +26,7 @@ from merton.decision.models.glance import ROLES, Glance, SceneNetwork
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS
 from merton.models.networks import Floats, relu, softmax
 from merton.world.observation import Image
-from merton.world.tasks import TASKS
+from merton.world.tasks import VERBS
 
 
 class Gist(Glance):
@@ -39,7 +39,7 @@ class Gist(Glance):
 
     family: ClassVar[str] = "gist"
 
-    def __init__(self, member: str, verbs: Sequence[str] = tuple(TASKS)) -> None:
+    def __init__(self, member: str, verbs: Sequence[str] = VERBS) -> None:
         super().__init__(member, verbs)
         self.view = picture_view.part
 

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from merton.decision.models import picture_view, table_view
 from merton.decision.models.base import Policy, example_observation
-from merton.decision.models.motions import STEP_S
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
 from merton.errors import InputError
 from merton.models.convolution import fold
 from merton.models.networks import Floats, NumpyNetwork, relu, softmax, weights_file
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix
+from merton.world.motion import STEP_S
 from merton.world.observation import Image, Observation
-from merton.world.tasks import TASKS, Command, parse
+from merton.world.tasks import TASKS, VERBS, example_of, parse
 
 FOLDER = Path(__file__).parent
 """Folder of the members' weights, NAME.npz."""
@@ -72,7 +72,7 @@ class Glance(Policy):
     def __init__(
         self,
         member: str,
-        verbs: Sequence[str] = tuple(TASKS),
+        verbs: Sequence[str] = VERBS,
         cameras: Sequence[str] = ("top",),
         calibrated: bool = True,
     ) -> None:
@@ -119,10 +119,7 @@ class Glance(Policy):
 
     def make_example(self) -> Observation:
         """Grey images and the first verb that it does."""
-        task = TASKS[self.verbs[0]]
-        target = task.targets[0] if task.targets else None
-        command = Command(task.name, f"red {task.objects[0]}", "left", f"blue {target}")
-        return example_observation(command.instruction, self.cameras)
+        return example_observation(example_of(TASKS[self.verbs[0]]).instruction, self.cameras)
 
 
 class SecondGlance(Glance):

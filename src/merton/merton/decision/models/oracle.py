@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.decision.models import motions, prop_motions
 from merton.decision.models.base import Policy, example_observation
 from merton.errors import InputError
 from merton.world.action import ActionChunk, checked_chunk
-from merton.world.cell import Props, load_cell
 from merton.world.geometry import transform
+from merton.world.motion import STEP_S, Motion
 from merton.world.observation import Observation, SceneObject, SceneState
-from merton.world.tasks import Command, parse
+from merton.world.tasks import TASKS, Command, Poses, parse
 
 _SIDED = ("cube", "brick", "mug")
 """Shapes to which the fingers have to be square; of a mug, which is turned by 30 degrees at most, beside its handle."""
@@ -35,7 +32,7 @@ class Oracle(Policy):
         command = parse(observation.instruction)
         observation.scene.find(command.object)
         deltas = _deltas(command, observation, observation.scene) if observation.step == 0 else np.empty((0, 7))
-        return checked_chunk(deltas, motions.STEP_S, model=self.name, done=True)
+        return checked_chunk(deltas, STEP_S, model=self.name, done=True)
 
     def make_example(self) -> Observation:
         """A red cube to pick up."""
@@ -45,31 +42,10 @@ class Oracle(Policy):
 
 def _deltas(command: Command, observation: Observation, scene: SceneState) -> NDArray[np.float64]:
     """The whole task as deltas (n, 7)."""
-    hand = (observation.base_from_tcp, observation.gripper_open)
-    found = scene.find(command.object)
-    thing, yaw_rad = found.base_from_object, yaw_of(found)
-    target = scene.find(command.target).base_from_object if command.target else thing
-    direction, sizes = str(command.direction), _sizes()
-    skills: dict[str, Callable[[], NDArray[np.float64]]] = {
-        "reach": lambda: motions.reach(*hand, thing[:3, 3]),
-        "push": lambda: motions.push(*hand, thing[:3, 3], direction),
-        "pick": lambda: motions.pick(*hand, thing[:3, 3], yaw_rad),
-        "place": lambda: motions.place(*hand, thing[:3, 3], yaw_rad, target[:3, 3]),
-        "move": lambda: prop_motions.move(*hand, thing, yaw_rad, target, direction),
-        "press": lambda: prop_motions.press(*hand, thing, sizes.button),
-        "pull": lambda: prop_motions.pull(*hand, thing, sizes.drawer),
-        "twist": lambda: prop_motions.twist(*hand, thing, direction, sizes.knob),
-        "cover": lambda: prop_motions.cover(*hand, thing, target, sizes.lid),
-        "insert": lambda: prop_motions.insert(*hand, thing, target, sizes.peg),
-        "pour": lambda: prop_motions.pour(*hand, thing, target, sizes.cup),
-    }
-    return skills[command.verb]()
-
-
-@lru_cache(maxsize=1)
-def _sizes() -> Props:
-    """The sizes of props, which the oracle knows like the poses."""
-    return load_cell().objects.props
+    hand, thing = Motion(observation.base_from_tcp, observation.gripper_open), scene.find(command.object)
+    target = scene.find(command.target).base_from_object if command.target else transform()
+    poses = Poses(thing.base_from_object, yaw_of(thing), target, command.direction)
+    return TASKS[command.verb].motion(hand, poses).deltas
 
 
 def yaw_of(thing: SceneObject) -> float | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from merton.decision.models.base import Policy
-from merton.decision.models.motions import STEP_S
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.motion import STEP_S
 from merton.world.observation import Observation
 
 _STEP_DOWN_M = 0.05

@@ -14,17 +14,25 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.decision.models import motions
 from merton.decision.models.base import Policy
-from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.models.blobs import LIT, smallest_rectangle_angle
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.geometry import transform
+from merton.world.motion import (
+    APPROACH_HEIGHT_M,
+    GRASP_HEIGHT_M,
+    LIFT_HEIGHT_M,
+    RELEASE_ABOVE_M,
+    STEP_S,
+    Motion,
+    finger_yaw,
+)
 from merton.world.nouns import noun
 from merton.world.observation import CameraView, Image, Observation
-from merton.world.tasks import COLORS, Command, parse
+from merton.world.tasks import COLORS, TASKS, Command, Poses, parse
 
-TASKS = ("reach", "push", "pick", "place")
+VERBS = ("reach", "push", "pick", "place")
 """The tasks that it can do."""
 FINDER, CORRECTOR = "top", "wrist"
 """The cameras of step 0 and of all later steps. Ours: at home the hand hides little from "top"."""
@@ -81,12 +89,12 @@ class Servo(Policy):
         """The next motion; done with the last one, or if the object is not visible even from the lookout.
 
         Raises:
-            InputError: an unknown instruction, a task that is not in `TASKS`, a thing that is named by more than colour
-                and shape, or a camera without a view or depth.
+            InputError: an unknown instruction, a task that it cannot do, a thing that is named by more than colour and
+                shape, or a camera without a view or depth.
         """
         command = parse(observation.instruction)
-        if command.verb not in TASKS:
-            raise InputError(f"servo cannot {command.verb}; it can: {', '.join(TASKS)}")
+        if command.verb not in VERBS:
+            raise InputError(f"servo cannot {command.verb}; it can: {', '.join(VERBS)}")
         if not noun(command.object).is_plain:
             raise InputError(f"servo finds a thing by its colour, and so cannot tell which is the {command.object}")
         camera = FINDER if observation.step == 0 else CORRECTOR
@@ -104,7 +112,7 @@ class Servo(Policy):
             deltas, done = approach(hand, thing), False
         else:
             deltas, done = perform(command, hand, thing), command.verb != "place"
-        return checked_chunk(deltas, motions.STEP_S, model=self.name, done=done)
+        return checked_chunk(deltas, STEP_S, model=self.name, done=done)
 
 
 def look_from_above(hand: Motion) -> NDArray[np.float64]:
@@ -115,25 +123,21 @@ def look_from_above(hand: Motion) -> NDArray[np.float64]:
 
 def approach(hand: Motion, thing: Sighting) -> NDArray[np.float64]:
     """Go above an object, the fingers square to it."""
-    yaw_rad = motions.finger_yaw(hand.base_from_tcp, thing.yaw_rad)
+    yaw_rad = finger_yaw(hand.base_from_tcp, thing.yaw_rad)
     return hand.move((*thing.top[:2], LOOK_HEIGHT_M), yaw_rad).deltas
 
 
 def perform(command: Command, hand: Motion, thing: Sighting) -> NDArray[np.float64]:
     """Do the task with an object below the hand; of "place" the first half, the pick."""
-    now = (hand.base_from_tcp, hand.gripper_open, thing.center)
-    if command.verb == "reach":
-        return motions.reach(*now)
-    if command.verb == "push":
-        return motions.push(*now, str(command.direction))
-    return motions.pick(*now, thing.yaw_rad)
+    task = TASKS["pick" if command.verb == "place" else command.verb]
+    return task.motion(hand, Poses(transform(thing.center), thing.yaw_rad, direction=command.direction)).deltas
 
 
 def set_down(hand: Motion, mat: NDArray[np.float64]) -> NDArray[np.float64]:
     """Put the held object on the mat at (x, y, ...), release it and leave."""
-    over, lowest = mat[:2], motions.GRASP_HEIGHT_M + motions.RELEASE_ABOVE_M
-    hand.move((*over, motions.LIFT_HEIGHT_M)).move((*over, lowest)).grip(1.0)
-    return hand.move((*over, motions.APPROACH_HEIGHT_M)).deltas
+    over, lowest = mat[:2], GRASP_HEIGHT_M + RELEASE_ABOVE_M
+    hand.move((*over, LIFT_HEIGHT_M)).move((*over, lowest)).grip(1.0)
+    return hand.move((*over, APPROACH_HEIGHT_M)).deltas
 
 
 def locate(view: CameraView, name: str) -> Sighting | None:

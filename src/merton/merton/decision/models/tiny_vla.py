@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.decision.models.base import Policy
-from merton.decision.models.motions import STEP_S
 from merton.errors import InputError
 from merton.models.convolution import fold
 from merton.models.networks import Floats, NumpyNetwork, relu, softmax
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.motion import STEP_S
 from merton.world.observation import CameraView, Image, Observation
 
 WEIGHTS = Path(__file__).with_name("tiny_vla.npz")

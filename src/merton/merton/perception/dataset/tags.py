@@ -13,7 +13,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from merton.errors import InputError, UnknownNameError
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
-from merton.world.tasks import TASKS
+from merton.world.tasks import VERBS as TASK_VERBS
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "domain": ("simulation", "real"),
@@ -24,7 +24,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
 """Tag to its values. The four tags are those of Embodied-IQA, section 3.1; the names of the five objects and
 backgrounds are ours: the paper shows them in a figure only."""
 
-VERBS = tuple(sorted(name.capitalize() for name in TASKS))
+VERBS = tuple(sorted(name.capitalize() for name in TASK_VERBS))
 """The first word of every task: the paper's ten, and Reach."""
 
 TASKS_PER_IMAGE = 5

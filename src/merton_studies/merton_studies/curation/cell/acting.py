@@ -8,6 +8,8 @@ from itertools import permutations
 
 import numpy as np
 
+from merton.world.tasks import TASKS, VERBS
+
 from merton_studies.curation.cell.fact import (
     CellScene,
     Change,
@@ -23,20 +25,15 @@ _FITS_M = 0.006
 _OPENINGS_M = (0.045, 0.050, 0.055)
 _HELD_WHOLE = ("cube", "cylinder", "ball", "mug", "bottle", "brick", "spool", "cone", "peg", "cup", "bowl", "socket")
 """Kinds without a handle that could be grasped instead; of a mug, fingers meet the round body."""
-_USES = {
-    "drawer": "pull it open",
-    "button": "press it down",
-    "knob": "twist it",
-    "cup": "pour beads out of it",
-    "mat": "set something down on it",
-    "socket": "insert a peg into it",
-    "lid": "put it over another object",
-}
+_TASK_OF = {TASKS[verb].use[0]: TASKS[verb] for verb in VERBS}
+"""A kind of thing to the task that it is used for."""
+_USES = {kind: _TASK_OF[kind].use[1] for kind in ("drawer", "button", "knob", "cup", "mat", "socket", "lid")}
 _UNDER_LID = ("cube", "cylinder", "ball", "bottle", "mug", "brick", "spool", "cone")
 _LID_M, _LID_MARGIN_M = (0.076, 0.070), 0.004
 """Room under the lid of config/cell.yaml: across, and up to its roof."""
 _PUSHED = ("it falls over", "it bumps into another thing", "it slides and stays upright without touching anything")
-_VERBS = ("pull", "place", "insert", "pour", "press", "twist")
+_VERBS = tuple(_TASK_OF[kind].name for kind in ("drawer", "mat", "socket", "cup", "button", "knob"))
+"""Wrong choices for the next action."""
 
 
 def using(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator[Fact]:
@@ -120,25 +117,26 @@ class _Goal:
 
 def _goals(scene: CellScene, shot: Shot) -> list[_Goal]:
     named = scene.named(shot)
-    found = []
-    for item in named:
-        if item.opened is not None:
-            found.append(_Goal("pull", f"{the(item.name)} is open", item.opened, (item.name,)))
+    goals = [_goal("drawer", item.opened, object=item.name) for item in named if item.opened is not None]
     for base in named:
         if base.kind == "bowl" and base.beads in (0, 8) and not scene.guests(base.name):
-            found.append(_Goal("pour", f"the white beads are in {the(base.name)}", base.beads == 8, (base.name,)))
+            goals.append(_goal("cup", base.beads == 8, target=base.name))
         for item in named:
-            things = (item.name, base.name)
             if not item.loose or not item.upright or item.kind in ("lid", "ball", "cup"):
                 continue
             if base.kind == "mat" and not item.inside and item.on in ("", base.name):
-                text = f"{the(item.name)} stands on {the(base.name)}"
-                found.append(_Goal("place", text, item.on == base.name, things))
+                goals.append(_goal("mat", item.on == base.name, object=item.name, target=base.name))
             usual = abs(item.scale - 1) < 0.01  # the socket is made for it
             if base.kind == "socket" and item.kind == "peg" and usual and item.inside in ("", base.name):
-                text = f"{the(item.name)} is in {the(base.name)}"
-                found.append(_Goal("insert", text, item.inside == base.name, things))
-    return found
+                goals.append(_goal("socket", item.inside == base.name, object=item.name, target=base.name))
+    return goals
+
+
+def _goal(kind: str, met: bool, **names: str) -> _Goal:
+    """The goal of the task that a kind of thing is used for, about the things in its `Task.goal`."""
+    task = _TASK_OF[kind]
+    text = task.goal.format(**{field: the(name) for field, name in names.items()})
+    return _Goal(task.name, text, met, tuple(names.values()))
 
 
 # Changes --------------------------------------------------------------------------------------------------------------

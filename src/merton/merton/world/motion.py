@@ -1,4 +1,4 @@
-"""The motions of the hand for each task, as deltas in `base_link`, given the positions of the objects.
+"""Motions of the hand, as deltas in `base_link`: what the oracle and the rule-based policies are built of.
 
 Translations are added in `base_link`, rotation vectors are applied from the left, the gripper value is absolute.
 Lengths are in metres, angles in radians.
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from merton.world.action import DIMENSIONS
 from merton.world.geometry import Matrix, rotation_of_vector, rotation_vector_of
-from merton.world.tasks import DIRECTIONS
 
 STEP_S = 0.2
 """Time one delta takes [s]."""
@@ -22,19 +21,19 @@ MAX_ROTATION_RAD = 0.25
 GENTLE_TRANSLATION_M = 0.03
 """Translation of one delta in contact with an object or close to it."""
 
-REACH_ABOVE_M = 0.10
 GRASP_HEIGHT_M = 0.022
 """Height of the tool centre point when it grasps or pushes: the fingers end 14 mm above the table."""
 APPROACH_HEIGHT_M = 0.14
 """Height at which the hand passes over objects, empty or with one of them."""
 LIFT_HEIGHT_M = 0.17
-PUSH_M = 0.09
 RELEASE_ABOVE_M = 0.003
 """Height of an object above the table at its release, so that it is not pressed into the table."""
-_HAND_HALF_M = 0.013
-"""Half the thickness of the closed fingers, across the direction in which they open."""
-_OBJECT_HALF_M = 0.0225
-_BEHIND_M = 0.065
+TIP_M = 0.008
+"""The fingers end this far below the tool centre point."""
+CLEAR_M = 0.015
+"""Distance of the finger tips above the surface below a handle."""
+CARRY_M = 0.085
+"""Lift of a carried object, over others of 0.06 m."""
 
 
 class Motion:
@@ -87,6 +86,43 @@ class Motion:
         self._deltas.append(np.array([[0.0] * 6 + [gripper_open]]))
         return self
 
+    def pick(self, position: ArrayLike, object_yaw_rad: float | None) -> Motion:
+        """Open the hand, grasp an object on the table from above and lift it.
+
+        Args:
+            position: its centre (3,) in `base_link`, of which x and y count.
+            object_yaw_rad: as `finger_yaw`.
+        """
+        center = np.asarray(position, dtype=np.float64)[:2]
+        self.grip(1.0).move((*center, APPROACH_HEIGHT_M), finger_yaw(self.base_from_tcp, object_yaw_rad))
+        return self.move((*center, GRASP_HEIGHT_M)).grip(0.0).move((*center, LIFT_HEIGHT_M))
+
+    def carry(
+        self,
+        thing: Matrix,
+        yaw_rad: float | None,
+        goal: ArrayLike,
+        grasp_m: float,
+        *,
+        release_yaw_rad: float | None = None,
+    ) -> Motion:
+        """Grasp a thing, carry it to a place on the table, set it down, release it and leave.
+
+        Args:
+            thing: its pose (4, 4), of which x and y count.
+            yaw_rad: as `finger_yaw`.
+            goal: (x, y) of the place.
+            grasp_m: height of the tool centre point while the fingers close and open.
+            release_yaw_rad: direction along which the fingers open at the release; that of the grasp if None.
+        """
+        center, place, above = thing[:2, 3], np.asarray(goal, dtype=np.float64), grasp_m + CARRY_M
+        self.grip(1.0).move((*center, above), finger_yaw(self.base_from_tcp, yaw_rad)).move((*center, grasp_m))
+        self.grip(0.0).move((*center, above))
+        turned = None if release_yaw_rad is None else aligned_yaw(self.base_from_tcp, release_yaw_rad)
+        self.move((*place, above), turned).move((*place, grasp_m + GENTLE_TRANSLATION_M))
+        self.move((*place, grasp_m + RELEASE_ABOVE_M), max_translation_m=GENTLE_TRANSLATION_M)
+        return self.grip(1.0).move((*place, above))
+
 
 def straight_line(
     base_from_tcp: Matrix,
@@ -117,55 +153,19 @@ def finger_yaw(base_from_tcp: Matrix, object_yaw_rad: float | None) -> float:
         base_from_tcp: (4, 4) pose of the hand.
         object_yaw_rad: of an object with four equal sides; None for a round one, for which the hand does not turn.
     """
-    now = math.atan2(base_from_tcp[1, 0], base_from_tcp[0, 0])
+    now = yaw_of(base_from_tcp)
     if object_yaw_rad is None:
         return now
     quarter = math.pi / 2
     return now + (object_yaw_rad - now + quarter / 2) % quarter - quarter / 2
 
 
-def reach(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike) -> NDArray[np.float64]:
-    """Go to 10 cm above an object's centre `position` (3,); deltas (n, 7)."""
-    return Motion(base_from_tcp, gripper_open).move(np.add(position, (0.0, 0.0, REACH_ABOVE_M))).deltas
+def aligned_yaw(base_from_tcp: Matrix, direction_rad: float) -> float:
+    """The nearest yaw [rad] of the hand at which the fingers open along a direction, either way round."""
+    now = yaw_of(base_from_tcp)
+    return now + (direction_rad - now + math.pi / 2) % math.pi - math.pi / 2
 
 
-def push(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, direction: str) -> NDArray[np.float64]:
-    """Close the hand, descend behind an object at `position` (3,), push it 9 cm "left" or "right"; deltas (n, 7)."""
-    along = np.array(DIRECTIONS[direction])
-    center = np.asarray(position, dtype=np.float64)[:2]
-    behind = center - _BEHIND_M * along
-    ahead = center + (PUSH_M - _OBJECT_HALF_M - _HAND_HALF_M) * along
-    # Square to the push the closed fingers are 48 mm wide, so that a round object does not roll off to the side.
-    yaw = finger_yaw(base_from_tcp, math.atan2(along[1], along[0])) + math.pi / 2
-    motion = Motion(base_from_tcp, gripper_open).grip(0.0)
-    motion.move((*behind, APPROACH_HEIGHT_M), yaw).move((*behind, GRASP_HEIGHT_M))
-    return motion.move((*ahead, GRASP_HEIGHT_M), max_translation_m=GENTLE_TRANSLATION_M).deltas
-
-
-def pick(
-    base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, object_yaw_rad: float | None
-) -> NDArray[np.float64]:
-    """Open the hand, grasp an object at `position` (3,) from above and lift it; deltas (n, 7)."""
-    return _picked(base_from_tcp, gripper_open, position, object_yaw_rad).deltas
-
-
-def place(
-    base_from_tcp: Matrix,
-    gripper_open: float,
-    position: ArrayLike,
-    object_yaw_rad: float | None,
-    target: ArrayLike,
-) -> NDArray[np.float64]:
-    """Pick an object at `position` (3,), set it down at x, y of `target`, release it and leave; deltas (n, 7)."""
-    motion = _picked(base_from_tcp, gripper_open, position, object_yaw_rad)
-    over = np.asarray(target, dtype=np.float64)[:2]
-    motion.move((*over, LIFT_HEIGHT_M)).move((*over, GRASP_HEIGHT_M + 3 * RELEASE_ABOVE_M))
-    motion.move((*over, GRASP_HEIGHT_M + RELEASE_ABOVE_M), max_translation_m=GENTLE_TRANSLATION_M)
-    return motion.grip(1.0).move((*over, APPROACH_HEIGHT_M)).deltas
-
-
-def _picked(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, object_yaw_rad: float | None) -> Motion:
-    center = np.asarray(position, dtype=np.float64)[:2]
-    motion = Motion(base_from_tcp, gripper_open).grip(1.0)
-    motion.move((*center, APPROACH_HEIGHT_M), finger_yaw(base_from_tcp, object_yaw_rad))
-    return motion.move((*center, GRASP_HEIGHT_M)).grip(0.0).move((*center, LIFT_HEIGHT_M))
+def yaw_of(pose: Matrix) -> float:
+    """Yaw [rad] of the x axis of a pose (4, 4) in `base_link`."""
+    return math.atan2(pose[1, 0], pose[0, 0])

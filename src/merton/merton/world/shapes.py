@@ -1,4 +1,4 @@
-"""Shapes of the objects that stand on the table, each of a few primitives; the origin is the middle of the height.
+"""Shapes of things, each of a few primitives; those of the objects that stand on the table.
 
 Cubes and cylinders are those of the cell's configuration, the others are ours. All can be grasped across y of their
 frame at 22 mm above the table, and fit between the open fingers.
@@ -9,17 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
-import mujoco
-
-from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, ROBOT, SURROUNDINGS
 from merton.world.cell import CellConfig
-
-_BOX, _CYLINDER = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
-_SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
-
-_ROLLING_M = 0.002
-"""Rolling friction of a ball [m]; ours: it comes to rest within a hand's breadth, as one of felt does."""
 
 
 @dataclass(frozen=True)
@@ -27,36 +19,41 @@ class Part:
     """A primitive of a shape.
 
     Attributes:
-        kind: of MuJoCo's primitives.
+        kind: "box", "cylinder" (its axis is z) or "sphere".
         size: half sizes of a box; radius, half height of a cylinder; radius of a sphere [m].
-        at: its centre (x, y, z) above the table, in the frame of the object [m].
-        tone: "paint", the colour of the object's name, or "dark" or "light", which are the same on every object.
+        at: its centre (x, y, z) in the frame of the thing [m]; of an object the origin is on the table.
+        tone: "paint", the colour of the thing's name, or a colour that is the same on every thing: "dark" or "light" of
+            an object, "plain" (grey) of a prop.
         solid: whether it has mass and contacts.
+        mass_kg: of a part of a prop; an object's mass is spread over its parts by volume.
+        yaw_rad: its turn about z, of a part of a prop.
     """
 
-    kind: mujoco.mjtGeom
+    kind: Literal["box", "cylinder", "sphere"]
     size: tuple[float, ...]
     at: tuple[float, float, float]
     tone: str = "paint"
     solid: bool = True
+    mass_kg: float = 0.01
+    yaw_rad: float = 0.0
 
     @property
     def volume_m3(self) -> float:
         """Its volume [m^3]."""
-        if self.kind == _BOX:
+        if self.kind == "box":
             return 8 * self.size[0] * self.size[1] * self.size[2]
-        if self.kind == _SPHERE:
+        if self.kind == "sphere":
             return 4 / 3 * math.pi * self.size[0] ** 3
         return 2 * math.pi * self.size[0] ** 2 * self.size[1]
 
 
 def _disc(radius: float, low: float, high: float, tone: str = "paint", *, solid: bool = True) -> Part:
-    return Part(_CYLINDER, (radius, (high - low) / 2), (0.0, 0.0, (high + low) / 2), tone, solid)
+    return Part("cylinder", (radius, (high - low) / 2), (0.0, 0.0, (high + low) / 2), tone, solid)
 
 
 def _cube(cell: CellConfig) -> list[Part]:
     half = cell.objects.cube_edge / 2
-    return [Part(_BOX, (half, half, half), (0.0, 0.0, half))]
+    return [Part("box", (half, half, half), (0.0, 0.0, half))]
 
 
 def _cylinder(cell: CellConfig) -> list[Part]:
@@ -64,15 +61,15 @@ def _cylinder(cell: CellConfig) -> list[Part]:
 
 
 def _ball(cell: CellConfig) -> list[Part]:
-    return [Part(_SPHERE, (0.024,), (0.0, 0.0, 0.024))]
+    return [Part("sphere", (0.024,), (0.0, 0.0, 0.024))]
 
 
 def _mug(cell: CellConfig) -> list[Part]:
     """A full one, its handle along x."""
     grip = [
-        Part(_BOX, (0.009, 0.004, 0.004), (0.033, 0.0, 0.014)),
-        Part(_BOX, (0.009, 0.004, 0.004), (0.033, 0.0, 0.044)),
-        Part(_BOX, (0.004, 0.004, 0.019), (0.042, 0.0, 0.029)),
+        Part("box", (0.009, 0.004, 0.004), (0.033, 0.0, 0.014)),
+        Part("box", (0.009, 0.004, 0.004), (0.033, 0.0, 0.044)),
+        Part("box", (0.004, 0.004, 0.019), (0.042, 0.0, 0.029)),
     ]
     return [_disc(0.026, 0.0, 0.058), *grip, _disc(0.022, 0.058, 0.0585, "dark", solid=False)]
 
@@ -82,7 +79,7 @@ def _bottle(cell: CellConfig) -> list[Part]:
 
 
 def _brick(cell: CellConfig) -> list[Part]:
-    return [Part(_BOX, (0.034, 0.0175, 0.021), (0.0, 0.0, 0.021))]
+    return [Part("box", (0.034, 0.0175, 0.021), (0.0, 0.0, 0.021))]
 
 
 def _spool(cell: CellConfig) -> list[Part]:
@@ -120,35 +117,13 @@ def parts_of(shape: str, scale: float, cell: CellConfig) -> list[Part]:
 
 def height_m(shape: str, scale: float, cell: CellConfig) -> float:
     """How high an object is [m]."""
-    return max(part.at[2] + part.size[0 if part.kind == _SPHERE else -1] for part in parts_of(shape, scale, cell))
+    return max(part.at[2] + part.size[0 if part.kind == "sphere" else -1] for part in parts_of(shape, scale, cell))
 
 
 def half_width_m(shape: str, scale: float, cell: CellConfig) -> float:
     """How far an object reaches from its middle along x or y of its frame, whichever is further [m]."""
     return max(
-        abs(part.at[axis]) + part.size[axis if part.kind == _BOX else 0]
+        abs(part.at[axis]) + part.size[axis if part.kind == "box" else 0]
         for part in parts_of(shape, scale, cell)
         for axis in (0, 1)
     )
-
-
-def add_shape(body: mujoco.MjsBody, shape: str, scale: float, cell: CellConfig, materials: dict[str, str]) -> None:
-    """Add the geoms of a shape to a body; `materials` has the material of each tone."""
-    parts = parts_of(shape, scale, cell)
-    middle = height_m(shape, scale, cell) / 2
-    density = cell.objects.mass * scale**3 / sum(part.volume_m3 for part in parts if part.solid)
-    for part in parts:
-        rolls = part.kind == _SPHERE
-        body.add_geom(
-            type=part.kind,
-            size=[*part.size, 0.0, 0.0][:3],
-            pos=[part.at[0], part.at[1], part.at[2] - middle],
-            material=materials[part.tone],
-            mass=density * part.volume_m3 if part.solid else 0.0,
-            contype=OBJECT if part.solid else 0,
-            conaffinity=(ROBOT | SURROUNDINGS | OBJECT) if part.solid else 0,
-            condim=6 if rolls else 4,
-            friction=[*FRICTION[:2], _ROLLING_M] if rolls else list(FRICTION),
-            solref=list(GRIP),
-            priority=1,
-        )
