@@ -22,8 +22,8 @@ SECTIONS = {
         *("use/tutorials/your_leaderboard", "use/tutorials/the_lab"),
     ),
     "Experiments": (
-        *("use/experiments", "use/tasks", "use/scenes", "use/distortions", "reference/scores"),
-        *("use/attribution", "use/gate"),
+        *("use/experiments", "use/tasks", "use/adding_a_task", "use/scenes", "use/distortions"),
+        *("reference/scores", "use/attribution", "use/gate"),
     ),
     "Models and images": (
         *("use/models", "use/adding_a_model", "use/serving", "use/adding_a_distortion", "use/dataset"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from policy_in_cell import perform
 from scipy.spatial.transform import Rotation
 
-from merton.decision.models.base import POLICIES, Policy, example_observation
+from merton.decision.models.base import POLICIES, example_observation
 from merton.errors import InputError, UnknownNameError
-from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.waypoints import compose
-from merton.execution.robots.gripper import Gripper
 from merton.simulation.cell import SimulatedCell
 from merton.world import motion as motions
 from merton.world.geometry import from_rpy, transform
@@ -18,43 +17,6 @@ from merton.world.observation import Observation
 from merton.world.tasks import TASKS, Poses, push
 
 BUILT_IN = ("oracle", "hold", "plunge")
-
-
-def observe(cell: SimulatedCell, instruction: str, step: int = 0) -> Observation:
-    gripper_open = Gripper.from_cell(cell.config).gripper_open(cell.gripper_opening_m)
-    return Observation({}, cell.joints_rad, cell.base_from_tcp, gripper_open, instruction, step, cell.scene_state())
-
-
-def perform(cell: SimulatedCell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan]:
-    """Look, decide, plan and execute until the policy is done: the decision and execution stages in one process."""
-    assert cell.scene is not None
-    gripper, commanded, plans = Gripper.from_cell(cell.config), 1.0, []
-    for step in range(most_chunks):
-        chunk = policy.act(observe(cell, cell.scene.command.instruction, step))
-        motion = plan(cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell.config, start_gripper=commanded)
-        plans.append(motion)
-        for segment in segments(motion):
-            if segment.gripper is not None:
-                commanded = segment.gripper
-                cell.command_gripper(gripper.opening_m(commanded))
-                cell.advance(10.0)
-            if segment.moves:
-                cell.command_trajectory(segment.times_s, segment.joints_rad, segment.velocities_rad_s)
-                cell.advance(60.0)
-        if chunk.done or not motion.verdict.ok:
-            break
-    return plans
-
-
-@pytest.mark.parametrize("task", list(TASKS))
-def test_the_oracle_always_succeeds(task: str, cell: SimulatedCell) -> None:
-    for seed in range(5):
-        cell.reset(task, seed)
-        plans = perform(cell, POLICIES["oracle"].build())
-        assert all(motion.verdict.ok for motion in plans), (seed, plans[-1].verdict)
-        assert cell.contact is None, (seed, cell.contact)
-        assert cell.success(), (task, seed)
-        assert len(plans) == 1
 
 
 @pytest.mark.parametrize("task", ["insert", "twist", "pour"])

@@ -94,6 +94,9 @@ def test_a_printed_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setenv("MERTON_CATALOGUE", "my lab.yaml")
     assert console.own_command("runs") == "MERTON_CATALOGUE='my lab.yaml' merton runs"
+    monkeypatch.setenv("MERTON_TASKS", "stack.py")
+    assert console.own_command("runs") == "MERTON_CATALOGUE='my lab.yaml' MERTON_TASKS=stack.py merton runs"
     monkeypatch.delenv("MERTON_CATALOGUE")
+    monkeypatch.delenv("MERTON_TASKS")
     monkeypatch.setattr(sys, "argv", ["/x/merton/__main__.py"])
     assert shlex.split(console.own_command("runs")) == [sys.executable, "-m", "merton", "runs"]

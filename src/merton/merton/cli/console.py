@@ -133,7 +133,7 @@ def add_row(table: Table, *cells: object) -> None:
 def own_command(*words: str) -> str:
     """A command line of this very `merton` that can be pasted: with its path where a shell would not find it.
 
-    It begins with the catalogue of models that is set, if one is.
+    It begins with the lab's catalogue of models and files of tasks that are set, if any are.
     """
     program = Path(sys.argv[0])
     if program.name == "merton":
@@ -142,9 +142,9 @@ def own_command(*words: str) -> str:
         command = ["merton" if found else from_here(program.absolute())]
     else:
         command = [from_here(Path(sys.executable)), "-m", "merton"]
-    catalogue = os.environ.get("MERTON_CATALOGUE")
-    before = f"MERTON_CATALOGUE={shlex.quote(catalogue)} " if catalogue else ""
-    return before + shlex.join([*command, *words])
+    settings = [(name, value) for name in ("MERTON_CATALOGUE", "MERTON_TASKS") if (value := os.environ.get(name))]
+    before = [f"{name}={shlex.quote(value)}" for name, value in settings]
+    return " ".join([*before, shlex.join([*command, *words])])
 
 
 def from_here(path: Path) -> str:

@@ -27,11 +27,12 @@ from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.run_names import run_folders
 from merton.experiment.trial import ReferenceRun, TrialReport
-from merton.files import UNFINISHED, write_file
+from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE
 from merton.results.store import ResultStore
+from merton.world.tasks import lab_files
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
@@ -130,6 +131,7 @@ class RunDirectory:
         return self.path / "results.sqlite"
 
     def _provenance(self) -> dict[str, Any]:
+        tasks = {path.name: file_sha256(path) for path in lab_files()}
         packages = ("numpy", "scipy", "opencv-python-headless", "mujoco", "numba", "SQLAlchemy", "ros-jazzy-rclpy")
         return {
             "id": self.id,
@@ -144,6 +146,7 @@ class RunDirectory:
             "reference_width_px": REFERENCE_WIDTH_PX,
             "experiment_sha256": self.experiment_sha256,
             "cores": os.cpu_count(),
+            **({"task_files_sha256": tasks} if tasks else {}),
         }
 
     @property

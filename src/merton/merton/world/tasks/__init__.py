@@ -1,4 +1,4 @@
-"""The tasks: a file for each verb, their registry and the grammar of their instructions (docs/adding_a_task.md).
+"""The tasks: a file for each verb, their registry and the grammar of their instructions (docs/use/adding_a_task.md).
 
 Directions are the robot's: in `base_link`, left is +y, right is -y, forward is +x.
 """
@@ -18,7 +18,18 @@ from merton.world.tasks.own import VERBS
 from merton.world.tasks.prop import Joint, MovingPart, Prop
 from merton.world.tasks.room import PLAIN_OBJECT, VARIED_OBJECT, Neighbour, Site, Stand
 from merton.world.tasks.situation import PAD_LINKS, Remaining, Situation, excess, shortfall
-from merton.world.tasks.task import DIRECTIONS, MAT, TASKS, VARIABLE, Command, Poses, Task, all_props, prop_of
+from merton.world.tasks.task import (
+    DIRECTIONS,
+    MAT,
+    TASKS,
+    VARIABLE,
+    Command,
+    Poses,
+    Task,
+    all_props,
+    lab_files,
+    prop_of,
+)
 
 __all__ = [
     "COLORS",
@@ -48,6 +59,7 @@ __all__ = [
     "example_of",
     "excess",
     "find",
+    "lab_files",
     "parse",
     "prop_of",
     "scene_of",

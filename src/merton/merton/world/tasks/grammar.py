@@ -1,7 +1,7 @@
 """The names of tasks and the grammar of their instructions: one for scenes, agents and answers.
 
 A task has the name of its verb in the `plain` scenes, such as "pick"; in the scenes of a split the split stands before
-it, such as "test-pick" (docs/scenes.md).
+it, such as "test-pick" (docs/use/scenes.md).
 """
 
 from __future__ import annotations

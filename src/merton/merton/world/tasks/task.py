@@ -1,4 +1,4 @@
-"""The form of a task and of a command, and the registry of tasks (docs/adding_a_task.md)."""
+"""The form of a task and of a command, and the registry of tasks (docs/use/adding_a_task.md)."""
 
 from __future__ import annotations
 
@@ -175,10 +175,9 @@ class Tasks(Registry[Task]):
         own = dict(self._entries)
         self._files_are_read = True  # here, as a file may look at the registry itself
         try:
-            for name in os.environ.get(VARIABLE, "").split(os.pathsep):
-                if name:
-                    task = task_of_file(Path(name))
-                    self.add(task.name, task)
+            for path in lab_files():
+                task = task_of_file(path)
+                self.add(task.name, task)
         except Exception:
             self._entries, self._files_are_read = own, False
             raise
@@ -207,6 +206,11 @@ class Tasks(Registry[Task]):
 
 
 TASKS = Tasks()
+
+
+def lab_files() -> tuple[Path, ...]:
+    """The files that MERTON_TASKS names."""
+    return tuple(Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name)
 
 
 def task_of_file(path: Path) -> Task:
