@@ -78,6 +78,7 @@ def own(**changes: Any) -> Task:
     [
         ({"name": "pick-up"}, "one word of small letters, got 'pick-up'"),
         ({"props": (Prop("tall stand", lambda sizes: []),)}, "one word of small letters, got 'tall stand'"),
+        ({"props": (Prop("mug", lambda sizes: []),)}, "the prop 'mug' of the task 'pick' has the name of another kind"),
         ({"template": "pick it up"}, r"must have the fields \{object\} and may have \{direction\}, .*'pick it up'"),
         ({"template": "pick {object} from {object}"}, "each once"),
         ({"template": "pick the {thing}"}, r"must have the fields \{object\}"),

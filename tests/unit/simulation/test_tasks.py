@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.models.blobs import find_blobs
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
-from merton.simulation.scene import Scene, make_scene
+from merton.simulation.scene import Scene
 from merton.simulation.success import judged
 from merton.world.geometry import Matrix, transform
 from merton.world.tasks import PAD_LINKS, TASKS, Situation, parse, pour
@@ -30,14 +30,6 @@ PAPER = {"cover", "insert", "move", "pick", "place", "pour", "press", "pull", "p
 
 def test_every_verb_of_the_paper_is_a_task() -> None:
     assert set(TASKS) == PAPER | {"reach"}
-
-
-@pytest.mark.parametrize("task", list(TASKS))
-def test_an_instruction_parses_to_its_command(task: str) -> None:
-    for seed in range(20):
-        command = make_scene(task, seed).command
-        assert parse(command.instruction) == command
-        assert parse(f"  {command.instruction.upper()}. ") == command
 
 
 @pytest.mark.parametrize(

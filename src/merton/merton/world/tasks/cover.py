@@ -57,7 +57,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="cover",
     template="cover the {object} with the {target}",
-    difficulty=5,
     description="the lid ends upright on the table with the whole object under its roof, released",
     remaining=_remaining,
     motion=_motion,

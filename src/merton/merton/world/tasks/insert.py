@@ -59,7 +59,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="insert",
     template="insert the {object} into the {target}",
-    difficulty=5,
     description="the peg ends upright in the hole, at least three quarters of the way in, released",
     remaining=_remaining,
     motion=_motion,

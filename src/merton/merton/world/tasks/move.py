@@ -53,7 +53,6 @@ def _room(site: Site) -> bool:
 TASK = Task(
     name="move",
     template="move the {object} to the {direction} of the {target}",
-    difficulty=4,
     description="the object ends 5 to 13 cm to that side of the other and at most 3 cm before or behind it, upright on "
     "the table, released, the other within 2 cm of where it was",
     remaining=_remaining,

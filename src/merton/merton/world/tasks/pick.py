@@ -22,7 +22,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="pick",
     template="pick up the {object}",
-    difficulty=3,
     description="the object ends at least 8 cm higher, held by the gripper",
     remaining=_remaining,
     motion=_motion,

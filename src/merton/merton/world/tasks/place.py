@@ -39,7 +39,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="place",
     template="place the {object} on the {target}",
-    difficulty=4,
     description="the object ends on the mat, released, gripper clear of it",
     remaining=_remaining,
     motion=_motion,

@@ -94,7 +94,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="pour",
     template="pour the {object} into the {target}",
-    difficulty=6,
     description="at least three quarters of the beads end in the bowl, out of the cup",
     remaining=_remaining,
     motion=_motion,

@@ -61,7 +61,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="press",
     template="press and hold the {object}",
-    difficulty=2,
     description="the button ends pressed down by at least 80 % of its travel, against its spring",
     remaining=_remaining,
     motion=_motion,

@@ -87,7 +87,6 @@ def _room(site: Site) -> bool:
 TASK = Task(
     name="pull",
     template="pull the {object} open",
-    difficulty=3,
     description="the drawer ends at least 6 cm further open",
     remaining=_remaining,
     motion=_motion,

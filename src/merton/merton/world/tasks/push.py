@@ -42,7 +42,6 @@ def _room(site: Site) -> bool:
 TASK = Task(
     name="push",
     template="push the {object} to the {direction}",
-    difficulty=2,
     description="the object ends at least 6 cm further that way, upright on the table",
     remaining=_remaining,
     motion=_motion,

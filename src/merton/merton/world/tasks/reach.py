@@ -24,7 +24,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="reach",
     template="reach above the {object}",
-    difficulty=1,
     description="the tool centre point ends within 3 cm of 10 cm above the object",
     remaining=_remaining,
     motion=_motion,

@@ -18,7 +18,7 @@ from merton.registry import Registry
 from merton.world.cell import CellConfig, Props, load_cell
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.motion import Motion
-from merton.world.nouns import SHAPES
+from merton.world.nouns import SHAPES, VARIED_SHAPES
 from merton.world.tasks.prop import Prop
 from merton.world.tasks.room import Site
 from merton.world.tasks.situation import Remaining, Situation
@@ -95,7 +95,6 @@ class Task:
     Attributes:
         name: the verb, one word, such as "pick".
         template: the instruction, with the fields {object}, {direction}, {target}.
-        difficulty: 1 (easiest) upwards.
         description: the condition of success in words.
         remaining: of a command, a situation and the cell: the way that remains to success. Success is a way of 0 with
             every condition met.
@@ -114,13 +113,12 @@ class Task:
         goal: the state that it reaches in words, with the fields {object}, {target}, for questions about plans.
 
     Raises:
-        InputError: a name that is no word, or a template without {object}, with a field that does not exist, or with
-            a {target} of no shape.
+        InputError: a name that is no word, or that of another thing; a template without {object}, or with a field that
+            does not exist; a shape without a thing.
     """
 
     name: str
     template: str
-    difficulty: int
     description: str
     remaining: Callable[[Command, Situation, CellConfig], Remaining]
     motion: Callable[[Motion, Poses], Motion]
@@ -139,6 +137,8 @@ class Task:
         words = [self.name, *(prop.name for prop in self.props)]
         if wrong := [word for word in words if not re.fullmatch("[a-z]+", word)]:
             raise InputError(f"the name of a task or prop must be one word of small letters, got {wrong[0]!r}")
+        if taken := [prop.name for prop in self.props if prop.name in (*SHAPES, *VARIED_SHAPES, MAT)]:
+            raise InputError(f"the prop {taken[0]!r} of the task {self.name!r} has the name of another kind of thing")
         fields = [name for _, name, _, _ in Formatter().parse(self.template) if name is not None]
         wanted = {"object", *(["target"] if self.targets else [])}
         if len(set(fields)) < len(fields) or not wanted <= {*fields} <= {*wanted, "direction"}:

@@ -59,7 +59,6 @@ def _motion(hand: Motion, poses: Poses) -> Motion:
 TASK = Task(
     name="twist",
     template="twist the {object} to the {direction}",
-    difficulty=3,
     description="the knob ends turned by at least 45 degrees, right being clockwise as seen from above",
     remaining=_remaining,
     motion=_motion,
