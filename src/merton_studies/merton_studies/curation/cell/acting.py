@@ -9,7 +9,6 @@ from itertools import permutations
 import numpy as np
 
 from merton.world.tasks import TASKS, VERBS
-
 from merton_studies.curation.cell.fact import (
     CellScene,
     Change,
