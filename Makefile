@@ -17,19 +17,19 @@ test: lint ## lint, types, and all tests
 
 quick: lint ## lint, types, and the tests that need no graph, browser or renderer and are short; CHANGED=1: all that a change reaches
 ifdef CHANGED
-	@$(RUN) $(BIN)/python tools/affected_tests.py $(filter-out 1,$(CHANGED)) >build/affected.txt
+	@$(RUN) $(BIN)/python tools/test/affected_tests.py $(filter-out 1,$(CHANGED)) >build/affected.txt
 	@[ ! -s build/affected.txt ] || $(PYTEST) @build/affected.txt
 else
 	@$(RUN) $(BIN)/pytest -n $(or $(WORKERS),2) --dist loadgroup -m "not (graph or browser or render or slow)" tests/unit tests/studies
 endif
 
 flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy machine
-	@$(RUN) $(BIN)/python tools/flaky.py $(or $(N),20) $(TEST)
+	@$(RUN) $(BIN)/python tools/test/flaky.py $(or $(N),20) $(TEST)
 
 test-times: develop ## where the time of the tests goes; renews tests/times.json, their order
 	@rm -rf build/test_times
-	@$(RUN) PYTHONPATH=tools $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup; \
-	red=$$?; $(RUN) $(BIN)/python tools/suite_times.py build/test_times && exit $$red
+	@$(RUN) PYTHONPATH=tools/test $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup; \
+	red=$$?; $(RUN) $(BIN)/python tools/test/suite_times.py build/test_times && exit $$red
 
 setup: ## create .venv with what experiments need
 	@PYTHON=$(PYTHON) tools/setup.sh
@@ -44,8 +44,8 @@ lint: develop ## ruff and mypy
 
 bench: develop ## measure; writes build/bench.json and docs/reference/performance.md
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target build/peers -r requirements/bench.txt
-	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
-	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/reference/performance.md
+	@$(RUN) $(BIN)/python tools/bench/bench.py build/bench.json
+	@$(RUN) $(BIN)/python tools/bench/bench_page.py build/bench.json docs/reference/performance.md
 
 docs: develop ## write the documentation's site: build/docs/index.html
 	@$(RUN) $(BIN)/python tools/docs_site.py build/docs

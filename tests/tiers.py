@@ -34,7 +34,7 @@ UNKNOWN_S = 0.1
 
 @cache
 def times() -> dict[str, float]:
-    """Recorded seconds of each longer function of tests and of each longer shared fixture; see tools/suite_times.py."""
+    """Recorded seconds of each longer test function and of each longer shared fixture; by tools/test/suite_times.py."""
     return dict(json.loads((TESTS / "times.json").read_text(encoding="utf-8")))
 
 

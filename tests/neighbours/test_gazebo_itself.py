@@ -179,7 +179,7 @@ def test_every_camera_sees_what_the_embedded_cell_s_camera_sees(processes: Proce
 
 def load_tool(name: str) -> ModuleType:
     """A program of tools/ as a module."""
-    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    path = Path(__file__).parents[2] / "tools" / "studies" / f"{name}.py"
     specification = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses look their module up

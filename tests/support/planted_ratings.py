@@ -1,4 +1,4 @@
-"""Studies with raters whose skill is known: for tests and for tools/people_coverage.py."""
+"""Studies with raters whose skill is known: for tests and for tools/studies/people_coverage.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of any size whose trials were never run: for tests of growth and for tools/growth_bench.py."""
+"""Runs of any size whose trials were never run: for tests of growth and for tools/bench/growth_bench.py."""
 
 from __future__ import annotations
 

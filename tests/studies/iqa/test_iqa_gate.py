@@ -48,7 +48,6 @@ from merton_studies.iqa.gate_table import (
     write_gate_table,
 )
 from merton_studies.iqa.monitor_model import fit, inputs_of
-from merton_studies.iqa.object_loss import GREY, loss_pair
 from merton_studies.iqa.watched_trials import LEVELS, SUBJECTS, design
 from runs import small_run
 
@@ -292,25 +291,6 @@ def test_the_trials_that_come_with_merton() -> None:
     assert len(trials.trial) >= 600
     assert set(trials.subject) == set(SUBJECTS)
     assert {"failure", "lost", "stop"} == set(events(trials))
-
-
-def test_two_lost_blocks_differ_in_place_alone() -> None:
-    image = np.full((120, 160, 3), 90, np.uint8)
-    image[50:60, 70:82] = (200, 30, 30)
-    image[20:34, 20:34] = (160, 40, 40)
-    things = np.zeros((120, 160), bool)
-    things[50:60, 70:82] = True
-    pair = loss_pair(image, things)
-    assert pair is not None
-    on, beside = ((each != image).any(axis=2) for each in pair)
-    assert on[things].all()
-    assert not beside[things].any()
-    assert (pair[0][on] == GREY).all()
-    assert (pair[1][beside] == GREY).all()
-    assert on.sum() == beside.sum() == 24 * 24
-    assert abs(measure("psnr", pair[0], image) - measure("psnr", pair[1], image)) < 1.0
-    assert loss_pair(image, np.zeros_like(things)) is None
-    assert loss_pair(image, np.ones_like(things)) is None
 
 
 EXPERIMENT = """

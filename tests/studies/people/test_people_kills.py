@@ -36,7 +36,7 @@ def forked(file: Path, port: int) -> int:
 
 
 def test_kills_lose_and_double_nothing(bench: ModuleType, tmp_path: Path) -> None:
-    """50 raters, 10,000 answers and 20 kills: tools/people_bench.py."""
+    """50 raters, 10,000 answers and 20 kills: tools/bench/people_bench.py."""
     file = bench.make_study(tmp_path / "study", raters=5, items=8)
     open_study(file).close()  # imports, and prepares the pictures, once for all servers
     done = bench.Bench(file, forked, kills=2, pause_s=0.0).run()

@@ -1,4 +1,4 @@
-"""Five scripted raters at once in Chromium: a small version of `tools/people_trial.py`."""
+"""Five scripted raters at once in Chromium: a small version of `tools/studies/people_trial.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from patience import stretched
 
 for needed in ("fastapi", "playwright"):
     pytest.importorskip(needed, reason=f"{needed} is not installed (requirements/serve.txt, requirements/dev.txt)")
-TOOL = Path(__file__).parents[3] / "tools" / "people_trial.py"
+TOOL = Path(__file__).parents[3] / "tools" / "studies" / "people_trial.py"
 
 
 def test_what_raters_gave_is_what_the_record_and_the_statistics_say(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_dry_run_names_the_models_that_are_not_ready(tmp_path: Path) -> None:
 
 
 def test_the_table_of_the_document_is_that_of_the_models() -> None:
-    """To renew it: .venv/bin/python tools/experiment_reference.py."""
+    """To renew it: .venv/bin/python tools/renew/experiment_reference.py."""
     assert table() in (ROOT / "docs" / "use" / "experiments.md").read_text(encoding="utf-8")
     rows = {key.name: key for key in keys()}
     assert set(ExperimentSpec.model_fields) <= set(rows)

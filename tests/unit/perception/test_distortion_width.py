@@ -1,4 +1,4 @@
-"""A level means the same at every width: `tools/level_widths.py` measures all of it, this a part that takes seconds."""
+"""A level means the same at every width: a part of `tools/studies/level_widths.py` that takes seconds."""
 
 from __future__ import annotations
 

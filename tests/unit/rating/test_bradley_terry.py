@@ -112,7 +112,7 @@ def test_wrong_comparisons_are_refused(rows: list[Comparison], sentence: str) ->
 
 
 def test_intervals_hold_the_truth() -> None:
-    """40 studies; 500 of them are in tools/pair_coverage.py."""
+    """40 studies; 500 of them are in tools/studies/pair_coverage.py."""
     strengths = [0.6, 0.2, -0.1, -0.7]
     truth = [1500.0 + 400.0 / math.log(10.0) * skill for skill in strengths]
     held = []

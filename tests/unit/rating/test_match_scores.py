@@ -46,6 +46,23 @@ def test_ap_of_an_image_by_hand() -> None:
     assert image_ap(in_crowd, [crowd[1]]) is None
 
 
+def test_ap_of_random_images_is_that_of_pycocotools() -> None:
+    golden = json.loads((Path(__file__).parents[3] / "tests" / "golden" / "coco_ap.json").read_text())
+    kinds = {"annotations": "iscrowd", "boxes": "score"}
+    rows = {
+        kind: [
+            {"image_id": image, "category_id": category, name: value, "bbox": bbox}
+            for image, category, value, *bbox in golden[kind]
+        ]
+        for kind, name in kinds.items()
+    }
+    for image in range(1, 25):
+        boxes, annotations = (
+            [row for row in rows[kind] if row["image_id"] == image] for kind in ("boxes", "annotations")
+        )
+        assert image_ap(boxes, annotations) == pytest.approx(golden["values"].get(str(image)), abs=1e-12), image
+
+
 def test_no_more_than_a_hundred_boxes_of_a_category_count() -> None:
     misses = [box(500, 10, score=1.0) for _ in range(100)]
     assert image_ap([*misses, box(0, 100, score=0.5)], [box(0, 100)]) == 0.0

@@ -1,4 +1,4 @@
-"""The page of `tools/gazebo_against_mujoco.py`: the embedded cell against itself, and what a difference looks like."""
+"""The page of `tools/studies/gazebo_against_mujoco.py`: the embedded cell against itself, and with a difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ scenes: 2
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    path = Path(__file__).parents[3] / "tools" / "gazebo_against_mujoco.py"
+    path = Path(__file__).parents[3] / "tools" / "studies" / "gazebo_against_mujoco.py"
     specification = importlib.util.spec_from_file_location("gazebo_against_mujoco", path)
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module  # dataclasses look their module up

@@ -351,7 +351,7 @@ def ports(renders: None) -> LocalPorts:
 @pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("task_and_seed", [("shift-push", 2), ("train-insert", 1)])
 def test_the_oracle_does_the_task_that_is_meant(task_and_seed: tuple[str, int], ports: LocalPorts) -> None:
-    """More of them: tools/scene_oracle.py."""
+    """More of them: tools/studies/scene_oracle.py."""
     task, seed = task_and_seed
     view_of = ports.reset(task, seed), ports.view(color=(), depth=())
     chunk = ports.act("oracle", view_of[1].observation("reference", view_of[0]), "reference")

@@ -27,7 +27,7 @@ DISAGREEMENT = ("disagreement_m", "disagreement_rad")
 OUTCOMES = tuple(each.value for each in Outcome if each not in (Outcome.INFRASTRUCTURE, Outcome.ABSTAINED))
 """Of trials that a gate is studied on. Ours: a trial that another gate refused says nothing about what would be."""
 SAMPLE = Path(__file__).parent / "sample_gate_trials.csv"
-"""The trials that come with Merton: tools/gate_trials.py makes them again."""
+"""The trials that come with Merton: tools/studies/gate_trials.py makes them again."""
 HIGHEST = 100.0
 """Written in place of a larger value, such as the infinite PSNR of two equal images."""
 

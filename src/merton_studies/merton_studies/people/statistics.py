@@ -31,7 +31,7 @@ from merton_studies.people.ratings import independent, ratings_of
 from merton_studies.people.screening import Screened, screen
 
 LEAST_ITEMS, LEAST_SCENES = 30, 20
-"""Items with two ratings, and their scenes, from which on the intervals hold: see tools/people_coverage.py."""
+"""Items with two ratings, and their scenes, from which on the intervals hold: see tools/studies/people_coverage.py."""
 GROUPS = ("dimension", "task", "scenario", "distortion")
 """Facts of items by which agreement is split, where there are 2 to `MOST_GROUPS` values of `LEAST_IN_GROUP` items."""
 MOST_GROUPS, LEAST_IN_GROUP = 40, 5

@@ -5,8 +5,8 @@ The nouns of the instruction (`merton.world.nouns`) ask it for places: a query i
 shape and size, and its attention over the map says where the thing is. "left" and "nearest to" shift the attention
 among things that are alike; a further attention finds the thing beside it. A second network, the fovea, looks at the
 pixels of each place and names the colour and the shape that are there. So every word but the plan depends on the image:
-"Red mug far left, beside blue ball; lower gripper, close, lift." `tools/train_vlm.py` trains the members on the scenes
-of the split `train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
+"Red mug far left, beside blue ball; lower gripper, close, lift." `tools/train/train_vlm.py` trains the members on the
+scenes of the split `train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def sentence(command: Command | None, thing: Sight, beside: Sight, target: Sight
 
 
 class Network(NumpyNetwork):
-    """The network in numpy; `tools/vlm_networks.py` has the same in torch."""
+    """The network in numpy; `tools/train/vlm_networks.py` has the same in torch."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -3,8 +3,8 @@
 Ours. A small convolutional network makes 14 x 24 tokens of the middle of the image. One recurrent network (GRU) reads
 the instruction, another writes the answer: its state asks the tokens for a place, and what is there decides the next
 word together with the state. So it has to learn itself how words refer to the picture, and its errors add up along the
-answer; `merton.cognition.models.gaze` has a grammar for both. `tools/train_vlm.py` trains it on the scenes of the split
-`train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
+answer; `merton.cognition.models.gaze` has a grammar for both. `tools/train/train_vlm.py` trains it on the scenes of the
+split `train`; docs/reference/learned_vlms.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def numbers(text: str, words: Sequence[str]) -> NDArray[np.int64]:
 
 
 class Network(NumpyNetwork):
-    """The network in numpy; `tools/vlm_networks.py` has the same in torch."""
+    """The network in numpy; `tools/train/vlm_networks.py` has the same in torch."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

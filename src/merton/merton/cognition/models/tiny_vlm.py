@@ -1,6 +1,6 @@
 """merton-tiny-vlm: a small learned VLM that comes with Merton, for machines without a GPU and without a network.
 
-A `VisionEncoderDecoderModel` (ViT and GPT-2) with its tokenizer, trained by `tools/train_tiny_vlm.py` on rendered
+A `VisionEncoderDecoderModel` (ViT and GPT-2) with its tokenizer, trained by `tools/train/train_tiny_vlm.py` on rendered
 scenes; docs/reference/tiny_models.md is its model card.
 """
 

@@ -5,8 +5,8 @@ convolutional network gives every place 40 features. The words of the instructio
 that is handled, the target, and the landmark beside which the thing stands. Each is the mean place under the attention
 of a query that is a sum over the words that name it; "left" and "nearest to" shift the attention among things that are
 alike. The motion consists of straight segments: a script that depends on the words alone, in which each segment goes to
-a mixture of these places, plus a correction from words, places and features. `tools/train_vla.py` clones the oracle's
-motions; docs/reference/learned_policies.md is the model card. Runs in plain numpy.
+a mixture of these places, plus a correction from words, places and features. `tools/train/train_vla.py` clones the
+oracle's motions; docs/reference/learned_policies.md is the model card. Runs in plain numpy.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def slow_enough(segments: Floats, start: NDArray[np.float64]) -> Floats:
 
 
 class SceneNetwork(NumpyNetwork, ABC):
-    """Reads the words and the image; its kinds make a motion of them. `tools/vla_networks.py` has the same in torch."""
+    """Reads the words and the image; its kinds make a motion of them; in torch: `tools/train/vla_networks.py`."""
 
     @abstractmethod
     def segments(self, image: Image, numbers: NDArray[np.int64], hand: Floats) -> Floats:

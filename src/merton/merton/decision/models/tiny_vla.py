@@ -3,8 +3,8 @@
 Ours. For an instruction a convolutional network finds up to three points in the image of the camera "top", by attention
 with queries made from the words. The camera's calibration maps the points onto the table. The motion consists of
 straight segments, each to a mixture of the points that depends on the words alone, plus a small correction that depends
-on the image. It was behaviour-cloned from the oracle by `tools/train_tiny_vla.py`; docs/reference/tiny_models.md is its
-model card. Runs in plain numpy.
+on the image. It was behaviour-cloned from the oracle by `tools/train/train_tiny_vla.py`; docs/reference/tiny_models.md
+is its model card. Runs in plain numpy.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def to_deltas(segments: NDArray[np.floating], start: NDArray[np.float64]) -> NDA
 
 
 class Network(NumpyNetwork):
-    """The network in numpy; `tools/train_tiny_vla.py` has the same in torch."""
+    """The network in numpy; `tools/train/train_tiny_vla.py` has the same in torch."""
 
     def segments(self, view: CameraView, numbers: NDArray[np.int64]) -> Floats:
         """(SEGMENTS, SEGMENT_SIZE) for the words `numbers` (SLOTS,)."""

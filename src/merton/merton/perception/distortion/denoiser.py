@@ -3,8 +3,8 @@
 Ours: it follows FFDNet (Zhang, Zuo and Zhang 2018) in shape. Every 2 x 2 pixels become one position with 12 channels,
 nothing is averaged away; the deviation of the noise is one more channel; six 3 x 3 convolutions, the first five
 followed by a ReLU and the inner ones 32 channels wide, estimate the noise, which is subtracted.
-`tools/train_denoiser.py` made the weights and says how; on its held-out images they raise the PSNR from 20.2 to 29.8 dB
-at a variance of 0.01, and from 10.4 to 22.7 dB at 0.15.
+`tools/train/train_denoiser.py` made the weights and says how; on its held-out images they raise the PSNR from 20.2 to
+29.8 dB at a variance of 0.01, and from 10.4 to 22.7 dB at 0.15.
 """
 
 from __future__ import annotations

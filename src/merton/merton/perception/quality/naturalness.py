@@ -106,8 +106,8 @@ def niqe_merton(image: Image) -> float:
 
     Mittal et al. (2013): how far the Gaussian of the features of an image's blocks is from the Gaussian of undistorted
     images (equation 10). Ours: the undistorted images are renderings of the cell in scenes of the split "train"
-    (`tools/fit_niqe.py`), not the authors' 125 photographs; so the value is not theirs, and a photograph is far. Few
-    blocks make the distance uncertain: 424 x 240 pixels have eight.
+    (`tools/train/fit_niqe.py`), not the authors' 125 photographs; so the value is not theirs, and a photograph is far.
+    Few blocks make the distance uncertain: 424 x 240 pixels have eight.
 
     Raises:
         InputError: fewer than two blocks with contrast.
