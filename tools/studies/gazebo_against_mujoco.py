@@ -304,7 +304,7 @@ def main(gazebo: Path, docs: Path) -> None:
     runs = Run.read(gazebo), Run.read(mujoco)
     names = sorted(runs[0].trials.keys() & runs[1].trials.keys())
     pairs, again = [(runs[0].trials[name], runs[1].trials[name]) for name in names], repetitions(runs[0])
-    (docs / "gazebo_against_mujoco.md").write_text(page(runs, pairs, again), encoding="utf-8")
+    (docs / "lab" / "gazebo_against_mujoco.md").write_text(page(runs, pairs, again), encoding="utf-8")
     (docs / "images" / PICTURE).write_text(str(picture(pairs, again)) + "\n", encoding="utf-8")
 
 

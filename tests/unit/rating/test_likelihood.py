@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.rating import integration
 from merton.rating.agi_elo import rate
 from merton.rating.checking import Match, Q, table_of
-from merton.rating.likelihood import Estimate, fit, side_by_side
+from merton.rating.likelihood import Estimate, fit
 
 
 def simulated(
@@ -260,15 +260,6 @@ def test_fewer_than_two_agents_are_refused(played: list[Match]) -> None:
 def test_bad_scores_are_refused() -> None:
     with pytest.raises(InputError, match="score of match 1"):
         fit([("a", "x", 0.5), ("b", "x", float("nan"))])
-
-
-def test_both_methods_side_by_side() -> None:
-    skill, _, played = simulated(4, 200, 6)
-    rows = side_by_side(rate(played), fit(played))
-    assert [row.likelihood_rank for row in rows] == [1, 2, 3, 4]
-    assert rows[0].agent == f"agent {int(np.argmax(skill)):02}"
-    assert sum(row.shift for row in rows) == pytest.approx(0.0, abs=1e-9)
-    assert max(abs(row.shift) for row in rows) < 60.0
 
 
 def in_scenes(n_scenes: int, seed: int, views: int = 20) -> tuple[np.ndarray, list[Match], dict[str, str]]:

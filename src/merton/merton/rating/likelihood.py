@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from merton.errors import InputError
-from merton.rating.agi_elo import Rating, Ratings
 from merton.rating.checking import (
     ONLY_WINS,
     Floats,
@@ -98,21 +97,6 @@ class Fit:
     dispersion: float
     scenes: int
     warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class BothRatings:
-    """One agent by both methods; ranks start at 1, equal ratings share one.
-
-    `shift` is the likelihood's rating less AGI-Elo's, less the mean of that difference over all agents.
-    """
-
-    agent: str
-    likelihood: Estimate
-    likelihood_rank: int
-    agi_elo: Rating
-    agi_elo_rank: int
-    shift: float
 
 
 def fit(matches: Matches) -> Fit:
@@ -203,24 +187,6 @@ def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
             "and their intervals are rough."
         )
     return found
-
-
-def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
-    """Agents rated by both methods, best by likelihood first; large shifts show where the methods disagree."""
-    names = sorted(set(ratings.agents) & set(fitted.agents), key=lambda name: (-fitted.agents[name].mean, name))
-    elo, likely = [ratings.agents[name].mean for name in names], [fitted.agents[name].mean for name in names]
-    usual = (math.fsum(likely) - math.fsum(elo)) / max(len(names), 1)
-    return tuple(
-        BothRatings(
-            agent=name,
-            likelihood=fitted.agents[name],
-            likelihood_rank=1 + sum(other > likely[i] for other in likely),
-            agi_elo=ratings.agents[name],
-            agi_elo_rank=1 + sum(other > elo[i] for other in elo),
-            shift=likely[i] - elo[i] - usual,
-        )
-        for i, name in enumerate(names)
-    )
 
 
 def _bounded_scores(table: MatchTable, flags: list[str]) -> Floats:

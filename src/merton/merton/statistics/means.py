@@ -101,12 +101,6 @@ def mean_scatter(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | No
     return _scatter(*_shares(scores, clusters, columns))
 
 
-def effective_clusters(shares: ArrayLike) -> float:
-    """The number of equal clusters that weigh as much as clusters with these shares of the scores (Kish 1965)."""
-    share = np.asarray(shares, float)
-    return float(share.sum() ** 2 / np.sum(share**2))
-
-
 def total_interval(center: float, parts: Sequence[Scatter], n: int) -> tuple[Interval, Scatter]:
     """95 % interval of a mean of independent means in 0..1, within 0..1, and its scatter.
 

@@ -42,7 +42,6 @@ VOTERS = 5
 BLOCK = 500
 """Questions that a voter gets at once, so that progress is seen."""
 
-Votes = Sequence[str | None]
 Integers = NDArray[np.intp]
 _NOT_ASKED = -1
 

@@ -16,8 +16,6 @@ from merton.seeding import generator
 from merton_studies.curation.assignment import Assignment
 from merton_studies.curation.pool import Pool
 
-PER_DIMENSION = 100
-"""Questions of a dimension on the sheet (appendix D.3)."""
 SHOWN = ("title", "definition", "situation", "question", "choices", "pictures")
 """Columns for the reader."""
 _HEADER = ("question_id", "dimension", "rater", "verdict", *SHOWN)

@@ -36,7 +36,6 @@ SHOTS, FOLDS, DRAWS = 10, 5, 20
 """Shots of each dimension, folds, and draws of folds and shots."""
 VOTE, BASELINE = "vote", "baseline"
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from merton.errors import UnknownNameError
 from merton.files import resource
 
-Table = Literal["decision", "cognition", "cross"]
-
 TABLES = {"decision": "Table 2", "cognition": "Table 4", "cross": "Table 8a"}
 """Name to the paper's table."""
 INCONSISTENT = 0.02

@@ -313,7 +313,3 @@ def _sizes(agents: Iterable[AgentRow]) -> list[str]:
 def _choices(values: Iterable[str]) -> list[str]:
     """The choices of a filter, written as in the rows."""
     return sorted({one_line(value) for value in values if value})
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' if n != 1 else ''}"

@@ -139,18 +139,11 @@ def block_side_px(image: Image, scale: float) -> int:
     return min(round(16 * scale), min(image.shape[:2]) // 4)
 
 
-def lost_blocks(image: Image, share: float, rng: np.random.Generator, scale: float) -> NDArray[np.bool_]:
-    """Mask (height, width) of a random share of the macro blocks, at least one; blocks at the border may be cut.
+def _lost_grid(image: Image, share: float, rng: np.random.Generator, side: int) -> NDArray[np.bool_]:
+    """Whether each block is lost, (block rows, block columns): a random share of them, at least one.
 
     With the same seed the blocks of a lower share are among those of a higher one.
     """
-    side = block_side_px(image, scale)
-    grid = _lost_grid(image, share, rng, side)
-    return grid.repeat(side, axis=0).repeat(side, axis=1)[: image.shape[0], : image.shape[1]]
-
-
-def _lost_grid(image: Image, share: float, rng: np.random.Generator, side: int) -> NDArray[np.bool_]:
-    """`lost_blocks` with one entry a block: (block rows, block columns)."""
     rows, columns = -(-image.shape[0] // side), -(-image.shape[1] // side)
     lost = np.zeros(rows * columns, dtype=bool)
     lost[rng.permutation(lost.size)[: max(1, round(share * lost.size))]] = True
