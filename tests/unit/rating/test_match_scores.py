@@ -47,7 +47,7 @@ def test_ap_of_an_image_by_hand() -> None:
 
 
 def test_ap_of_random_images_is_that_of_pycocotools() -> None:
-    golden = json.loads((Path(__file__).parents[3] / "tests" / "golden" / "coco_ap.json").read_text())
+    golden = json.loads((Path(__file__).parents[2] / "golden" / "coco_ap.json").read_text())
     kinds = {"annotations": "iscrowd", "boxes": "score"}
     rows = {
         kind: [
