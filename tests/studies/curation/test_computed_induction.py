@@ -17,7 +17,7 @@ from merton_studies.curation.agents import (
 )
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.computed.matchers import zero_shot_voters
-from merton_studies.curation.computed.proposers import ClusterProposer, FixedProposer
+from merton_studies.curation.computed.proposers import ClusterProposer
 from merton_studies.curation.computed.reviewer import RuleReviewer
 from merton_studies.curation.computed.texts import own_texts
 from merton_studies.curation.induction import Iterations, induce
@@ -141,9 +141,6 @@ def test_a_whole_induction_without_an_llm_ends_stable(proposer: ClusterProposer,
 
     found = induce(POOL, proposer, RuleReviewer(embed), try_out, Iterations(), tmp_path / "memory", embed)
     assert found.ended == "stable"
-    fixed = FixedProposer(found.taxonomy)
-    again = induce(POOL, fixed, RuleReviewer(embed), try_out, Iterations(), tmp_path / "fixed", embed)
-    assert (again.ended, again.taxonomy) == ("stable", found.taxonomy)
 
 
 def test_sentences_that_many_questions_share_are_left_out() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.execution.kinematics import base_from_tcp
-from merton.simulation.cameras import SceneCameras, picture
+from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import OBJECTS, build_model, rest_height_m
 from merton.simulation.scene import make_scene
@@ -357,7 +357,9 @@ def test_a_view_depends_on_scene_and_configuration_alone(cell: SimulatedCell, ca
 
 def test_the_picture_for_people_has_shadows_and_every_colour(cell: SimulatedCell, cameras: SceneCameras) -> None:
     cell.reset("place", 5)
-    image = picture("place", 5, cell.qpos, 320, 200)
+    for_people = SceneCameras(320, 200, shadows=True, samples=8)
+    image = for_people.picture("place", 5, cell.qpos)
+    for_people.close()
     assert image.shape == (200, 320, 3)
     assert image.dtype == np.uint8
     saturation = image.max(axis=2).astype(int) - image.min(axis=2)

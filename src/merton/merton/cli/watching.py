@@ -56,9 +56,9 @@ def open_once_ready(supervisor: Supervisor, address: str) -> None:
     threading.Thread(target=work, name="browser", daemon=True).start()
 
 
-def starting(ready: int, total: int, loading: str = "") -> str:
-    """Such as "starting nodes: 5 of 9 ready; loading tiny-vlm"."""
-    return f"starting nodes: {ready} of {total} ready" + (f"; loading {loading}" if loading else "")
+def starting(ready: int, total: int) -> str:
+    """Such as "starting nodes: 5 of 9 ready"."""
+    return f"starting nodes: {ready} of {total} ready"
 
 
 def exit_before_ready(supervisor: Supervisor) -> Exit | None:

@@ -384,12 +384,3 @@ def _off_screen(width: int, height: int) -> Any:
     raise MissingDependencyError(
         f"this machine cannot render off screen ({'; '.join(failures)}): apt install libegl1 libgl1, or libosmesa6"
     )
-
-
-def picture(task: str, seed: int, qpos: Array, width: int = 1600, height: int = 1000) -> Image:
-    """A large picture of the cell with shadows and smooth edges, (height, width, 3) uint8 RGB."""
-    cameras = SceneCameras(width, height, shadows=True, samples=8)
-    try:
-        return cameras.picture(task, seed, qpos)
-    finally:
-        cameras.close()

@@ -153,8 +153,8 @@ def matrix_of(message: Pose) -> Matrix:
     return from_quaternion((p.x, p.y, p.z), quaternion)
 
 
-def pose_stamped(matrix: Matrix, stamp_ns: int, frame: str = names.BASE_FRAME) -> PoseStamped:
-    return PoseStamped(header=header(stamp_ns, frame), pose=pose_message(matrix))
+def pose_stamped(matrix: Matrix, stamp_ns: int) -> PoseStamped:
+    return PoseStamped(header=header(stamp_ns, names.BASE_FRAME), pose=pose_message(matrix))
 
 
 def chunk_message(chunk: ActionChunk, stamp_ns: int, trial_id: str = "") -> ActionChunkMessage:

@@ -31,7 +31,6 @@ def induce_into(
     roles: Roles,
     embed: Embed,
     settings: dict[str, Any],
-    iterations: Iterations | None = None,
     step: Step | None = None,
 ) -> Induction:
     """Find the dimensions of a pool; writes taxonomy.yaml, memory.jsonl and induction.json into a folder that exists.
@@ -40,7 +39,7 @@ def induce_into(
     sampling would keep K = 500, or all of fewer, so they are counted and not chosen.
 
     Args:
-        settings: JSON values that say what the result follows from, beside roles and iterations: hash of the pool,
+        settings: JSON values that say what the result follows from, beside the roles: hash of the pool,
             seeds, model of the embedding.
         step: shows progress.
 
@@ -49,7 +48,7 @@ def induce_into(
         InfrastructureError: it cannot be written, or the server of a role failed.
         BudgetExhaustedError: of calls or money.
     """
-    iterations = iterations or Iterations()
+    iterations = Iterations()
     told = {
         "form": "merton induction 1",
         **settings,

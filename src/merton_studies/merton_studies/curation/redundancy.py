@@ -168,7 +168,7 @@ def mean_cosines(vectors: Vectors, sources: Sequence[str]) -> tuple[list[str], F
     return names.tolist(), np.divide(products, pairs, out=np.ones(pairs.shape), where=pairs > 0)
 
 
-def restatements(pool: Pool, embeddings: Embeddings, least: float = RESTATED) -> list[tuple[int, int, float]]:
+def restatements(pool: Pool, embeddings: Embeddings) -> list[tuple[int, int, float]]:
     """Pairs of questions that restate each other (row, later row, cosine of the texts); see the top of this file."""
     texts = unit(embeddings.vectors[:, : embeddings.text]).astype(np.float64)
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -180,7 +180,7 @@ def restatements(pool: Pool, embeddings: Embeddings, least: float = RESTATED) ->
         for group in alike.values()
         for place, other in enumerate(group)
         for one in group[:place]
-        if (cosine := float(texts[one] @ texts[other])) >= least
+        if (cosine := float(texts[one] @ texts[other])) >= RESTATED
     ]
 
 
@@ -190,14 +190,14 @@ def _asked(question: Question) -> tuple[object, ...]:
     return pictures, question.answer_kind, question.answer, question.unit, tuple(sorted(question.choices))
 
 
-def without_restatements(pool: Pool, embeddings: Embeddings, least: float = RESTATED) -> Integers:
+def without_restatements(pool: Pool, embeddings: Embeddings) -> Integers:
     """The rows of the questions that stay when of two that restate each other the one with the later id goes.
 
     Ours, and a step of its own before equation 5: that equation keeps both of a pair wherever a dimension has no more
     than K questions.
     """
     gone: set[int] = set()
-    for one, other, _ in sorted(restatements(pool, embeddings, least), key=lambda pair: (pair[1], pair[0])):
+    for one, other, _ in sorted(restatements(pool, embeddings), key=lambda pair: (pair[1], pair[0])):
         if one not in gone:
             gone.add(other)
     return np.array([index for index in range(len(pool.questions)) if index not in gone], np.intp)

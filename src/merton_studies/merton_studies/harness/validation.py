@@ -61,7 +61,7 @@ class _Probe:
     value: float | None = None
 
 
-def trial_cases(questions: Sequence[Question], count: int = CASES, seed: int = 0) -> list[Question]:
+def trial_cases(questions: Sequence[Question], seed: int = 0) -> list[Question]:
     """Questions with answers: as many of each kind as possible, and of these of each source; the same for one seed."""
     order = generator("test cases", seed).permutation(len(questions)).tolist()
     by_kind: dict[str, list[Question]] = {kind: [] for kind in ANSWER_KINDS}
@@ -76,9 +76,9 @@ def trial_cases(questions: Sequence[Question], count: int = CASES, seed: int = 0
             ranked.append((sources[question.source], question))
         by_kind[kind] = [question for _, question in sorted(ranked, key=lambda pair: pair[0])]
     found: list[Question] = []
-    for rank in range(count):
+    for rank in range(CASES):
         found += [several[rank] for several in by_kind.values() if rank < len(several)]
-    return found[:count]
+    return found[:CASES]
 
 
 def scoring_faults(

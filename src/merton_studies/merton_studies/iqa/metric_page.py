@@ -132,9 +132,9 @@ def split_rows(found: Benchmark) -> list[SplitRow]:
     return shown
 
 
-def tables_section(found: Benchmark, open_split: str = MAIN) -> Markup:
-    """The table in the paper's layout for every split; that of one split is not folded away."""
-    return _render("iqa_tables.html.j2", found=found, open_split=open_split)
+def tables_section(found: Benchmark) -> Markup:
+    """The table in the paper's layout for every split; that of `MAIN` is not folded away."""
+    return _render("iqa_tables.html.j2", found=found, open_split=MAIN)
 
 
 def published_section(found: Benchmark) -> Markup:

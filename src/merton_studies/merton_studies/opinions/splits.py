@@ -26,9 +26,7 @@ TEST_SHARE = 0.2
 """Of the units, as in the paper."""
 
 
-def split(
-    kind: str, columns: Mapping[str, ArrayLike], seed: int, share: float = TEST_SHARE
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split(kind: str, columns: Mapping[str, ArrayLike], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide images into a training and a test part.
 
     Whole units go to one part, drawn without replacement: single images, scenes, or types of distortion. The split
@@ -40,7 +38,6 @@ def split(
         columns: (n,) each: "reference_id", "scene", "distortion" and "level" of every image. An image's part depends on
             these, never on the order of images.
         seed: the same seed gives the same parts.
-        share: of the units that go to the test part, rounded; at least one unit is in each part.
 
     Returns:
         Indices of the training and of the test images, rising.
@@ -51,24 +48,24 @@ def split(
     """
     unit = units(kind, columns)
     names, which = np.unique(unit, return_inverse=True)
-    count = _tested(kind, len(names), share)
+    count = _tested(kind, len(names))
     tested = np.zeros(len(names), np.bool_)
     tested[generator("split", kind, seed).permutation(len(names))[:count]] = True
     test = tested[which]
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def divisions(kind: str, columns: Mapping[str, ArrayLike], share: float = TEST_SHARE) -> int:
+def divisions(kind: str, columns: Mapping[str, ArrayLike]) -> int:
     """How many different parts `split` can draw; arguments and errors are its own."""
     count = len(np.unique(units(kind, columns)))
-    return math.comb(count, _tested(kind, count, share))
+    return math.comb(count, _tested(kind, count))
 
 
-def _tested(kind: str, count: int, share: float) -> int:
-    """How many of so many units are in the test part."""
+def _tested(kind: str, count: int) -> int:
+    """The number of units in the test part: `TEST_SHARE` of all, rounded; at least one is in each part."""
     if count < 2:
         raise InputError(f"the split over {kind} needs at least two different ones, got {count}")
-    return min(max(round(share * count), 1), count - 1)
+    return min(max(round(TEST_SHARE * count), 1), count - 1)
 
 
 def units(kind: str, columns: Mapping[str, ArrayLike]) -> NDArray[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from merton_studies.people.desk import Desk
@@ -52,14 +51,12 @@ class Study:
 def open_study(
     path: Path,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-    now: Callable[[], datetime] | None = None,
 ) -> Study:
     """Open the study of a project file; its media are prepared where they are not.
 
     Args:
         path: PROJECT.yaml.
         on_progress: called with the items done and their number.
-        now: the clock of the desk (UTC); that of the machine if None.
 
     Raises:
         InputError: the project is wrong, its items cannot be read or some of them are gone, the record has answers
@@ -76,7 +73,7 @@ def open_study(
     ledger = Ledger(loaded.record, loaded.project.name, loaded.definition, alone=True)
     try:
         check_still_there(loaded, items, (slot.item for slot in ledger.slots()))
-        desk = Desk(loaded.project, items, protocol, ledger, now)
+        desk = Desk(loaded.project, items, protocol, ledger)
     except BaseException:
         ledger.close()
         raise

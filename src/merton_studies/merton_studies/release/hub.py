@@ -70,7 +70,6 @@ def export_hub(
     content: Content,
     about: About,
     progress: Progress = lambda text: None,
-    shard_bytes: int = SHARD_BYTES,
 ) -> Published:
     """Write a dataset folder, whole or not at all; the same content gives the same bytes.
 
@@ -81,7 +80,6 @@ def export_hub(
         content: what is published.
         about: name, licence, authors, date.
         progress: called with a line of text at the start of each long step.
-        shard_bytes: the most that a Parquet file may have.
 
     Raises:
         InputError: there is nothing to publish, the folder is not empty or the current one, or something that is named
@@ -100,7 +98,7 @@ def export_hub(
         draft = Path(mkdtemp(prefix=f".{out.name[:64]}.", dir=out.absolute().parent))
         try:
             draft.chmod(0o755)
-            tables = _written(draft, parts, about, progress, shard_bytes)
+            tables = _written(draft, parts, about, progress)
             os.replace(draft, out)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -139,14 +137,13 @@ def _written(
     parts: Sequence[Part],
     about: About,
     progress: Progress,
-    shard_bytes: int,
 ) -> list[Written]:
     known = {"dataset": about.name, "licence": about.licence.spdx, "merton": merton.__version__}
     tables = []
     for part in parts:
         for table in part.tables:
             progress(f"writing {table.name}")
-            found = write_shards(out, table, known | {"table": table.name}, shard_bytes)
+            found = write_shards(out, table, known | {"table": table.name}, SHARD_BYTES)
             if found.shards:
                 tables.append(found)
             else:  # a table without rows has no file, and a hub knows no config without one

@@ -99,7 +99,7 @@ BUILT_IN: dict[str, tuple[str, Licence]] = {
 comes with says. Two photographs of the sample, coins and motorcycle, have none there."""
 
 
-def licence_named(name: str, attribution: str = "") -> Licence:
+def licence_named(name: str) -> Licence:
     """The licence of a name of SPDX's list or the hub's, in upper or lower case.
 
     Raises:
@@ -107,7 +107,7 @@ def licence_named(name: str, attribution: str = "") -> Licence:
     """
     for spdx, hub_id in HUB_IDS.items():
         if name.strip().lower() in (spdx.lower(), hub_id):
-            return Licence(spdx, attribution)
+            return Licence(spdx)
     raise UnknownNameError("licence", name, HUB_IDS)
 
 

@@ -78,7 +78,7 @@ def take(
     """
     name = name or (DEFAULT_NAME if checked_metric(metric) == DEFAULT_METRIC else f"{DEFAULT_NAME}-{metric}")
     progress("reading the record")
-    return compute(inputs_of(store, window, metric), name, SCHEMA_VERSION, checks, progress)
+    return compute(inputs_of(store, window, metric), name, SCHEMA_VERSION, True, progress)
 
 
 def inputs_of(store: ResultStore, window: str | None = None, metric: str = DEFAULT_METRIC) -> Inputs:
@@ -108,11 +108,9 @@ def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapsh
     return compute(Inputs(trials), name, SCHEMA_VERSION, checks=False)
 
 
-def of_matrix(
-    matrix: ResponseMatrix, name: str | None = None, progress: Progress = lambda text: None, checks: bool = True
-) -> Snapshot:
+def of_matrix(matrix: ResponseMatrix, name: str | None = None, progress: Progress = lambda text: None) -> Snapshot:
     """The snapshot of a response matrix, the same as that of a record into which only this matrix was imported."""
-    return compute(inputs_of_matrix(matrix), name or DEFAULT_NAME, SCHEMA_VERSION, checks, progress)
+    return compute(inputs_of_matrix(matrix), name or DEFAULT_NAME, SCHEMA_VERSION, True, progress)
 
 
 def to_json(snapshot: Snapshot) -> bytes:

@@ -1,4 +1,4 @@
-"""Proposers without an LLM: a taxonomy that is given, and one found by clustering questions.
+"""A proposer without an LLM: its taxonomy comes from clusters of questions.
 
 Clusters are kinds of wording, not capabilities: the proposer understands no question. What keeps a cluster near to a
 capability is that it sees how a question begins and which kind of answer it wants, beside its sentence vector, in
@@ -40,19 +40,6 @@ _USER = "proposing dimensions without an LLM"
 
 Labels = NDArray[np.intp]
 Vectors = NDArray[np.float64]
-
-
-class FixedProposer:
-    """Always proposes the same taxonomy, such as one from a file."""
-
-    name = "fixed"
-
-    def __init__(self, taxonomy: Taxonomy) -> None:
-        self._taxonomy = taxonomy
-
-    def propose(self, pool: Pool, critique: Critique | None, memory: Memory) -> Taxonomy:
-        """The taxonomy."""
-        return self._taxonomy
 
 
 class ClusterProposer:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,6 @@ def put_together(
     parts: Sequence[tuple[Path, Facts]],
     fps: int,
     provenance: Mapping[str, Any],
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Counts:
     """Write a dataset from demonstrations, each in the folder of `demonstration.keep`, with its facts.
 
@@ -83,7 +82,7 @@ def put_together(
         MissingDependencyError: PyAV or pyarrow is not installed.
     """
     try:
-        return _Writer(out, parts, fps).written(provenance, on_progress)
+        return _Writer(out, parts, fps).written(provenance)
     except OSError as error:
         raise InfrastructureError(f"cannot write into {out}: {error.strerror or error}") from None
 
@@ -98,7 +97,7 @@ class _Writer:
         self._shades = {camera: np.zeros((3, 256), np.int64) for camera in self._cameras}
         self._frames = 0
 
-    def written(self, provenance: Mapping[str, Any], on_progress: Callable[[int, int], None]) -> Counts:
+    def written(self, provenance: Mapping[str, Any]) -> Counts:
         """The whole dataset."""
         for folder in ("meta/episodes", "data", "videos"):
             shutil.rmtree(self._out / folder, ignore_errors=True)
@@ -109,7 +108,6 @@ class _Writer:
                 row, table = self._episode(episode)
                 rows.append(row)
                 tables.append(table)
-                on_progress(episode + 1, len(self._parts))
             self._write_frames(self._data_file(start // A_FILE), tables)
             self._write_table(self._out / "meta/episodes" / _place(start // A_FILE, ".parquet"), rows)
         self._write_tasks()
