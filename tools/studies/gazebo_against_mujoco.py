@@ -285,7 +285,7 @@ def page(runs: tuple[Run, Run], pairs: Sequence[Pair], again: dict[str, Pair]) -
         "thing apart, Gazebo repeated",
     ]
     lines += table(head, task_rows(pairs, again))
-    lines += [f"![How far apart the moved thing ends, by task](images/{PICTURE})", "", "## Time", ""]
+    lines += [f"![How far apart the moved thing ends, by task](../images/{PICTURE})", "", "## Time", ""]
     head = [
         "",
         "trials",

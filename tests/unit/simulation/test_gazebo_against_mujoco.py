@@ -46,11 +46,12 @@ def run(renders: None, tool: ModuleType, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.usefixtures("renders")
 def test_a_cell_against_itself_differs_in_nothing(tool: ModuleType, run: Path, tmp_path: Path) -> None:
-    (tmp_path / "images").mkdir()
+    for folder in ("images", "lab"):
+        (tmp_path / folder).mkdir()
     (run / "mujoco").mkdir()
     (run / "mujoco" / "embedded").symlink_to(run, target_is_directory=True)
     tool.main(run, tmp_path)
-    page = (tmp_path / "gazebo_against_mujoco.md").read_text()
+    page = (tmp_path / "lab" / "gazebo_against_mujoco.md").read_text()
     assert "4 scenes, 2 of each task" in page
     assert "| `reach` | 2 of 2 | 2 of 2 | 2 of 2 | 2 of 2 | 0.0 | 0.0 | 0.0 |" in page
     assert "| `press` | 2 of 2 | 2 of 2 | refused | refused | 0.0 | 0.0 | 0.0 |" in page
