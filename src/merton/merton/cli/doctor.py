@@ -65,7 +65,8 @@ def _python() -> str:
 def _ros() -> str:
     """In a process of its own: rcl ends the process if the requested middleware is not installed."""
     code = "import rclpy; rclpy.init(); rclpy.create_node('merton_doctor'); rclpy.shutdown()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment())
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment())
     if done.returncode:
         raise MertonError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
     where = "wheels" if os.environ.get("AMENT_PREFIX_PATH", "") in ("", sys.prefix) else "sourced installation"
@@ -101,7 +102,7 @@ def _simulator() -> str:
         "c = SimulatedCell(); c.reset('reach', 0); v = SceneCameras(424, 240).render('reach', 0, c.qpos, 'top'); "
         "print(v.color.std() > 5)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     if done.returncode or "True" not in done.stdout:
         raise MertonError((done.stderr.strip().splitlines() or ["the picture is blank"])[-1])
     return "a scene was simulated and rendered"

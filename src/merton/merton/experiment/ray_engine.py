@@ -99,7 +99,7 @@ class _InStore:
         self._reference = reference
 
     def get(self) -> Any:
-        global _held
+        global _held  # noqa: PLW0603 - one copy for all tasks of this process
         if _held is None or _held[0] != self._reference:
             import ray
 

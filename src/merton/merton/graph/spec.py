@@ -99,6 +99,7 @@ class GraphSpec(Model):
 
 
 def graph_names() -> list[str]:
+    """Names of the graphs in `config/graph`, sorted."""
     return sorted(file.stem for file in resource("merton_bringup", "config/graph").glob("*.yaml"))
 
 

@@ -164,6 +164,7 @@ def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
 
 
 def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
+    """The words that start a node of a graph."""
     return [str(find_executable(node.package, node.executable)), "--ros-args", *ros_arguments(node, graph)]
 
 

@@ -70,6 +70,7 @@ class Browsers:
 
 
 def packed(update: Update, stop_path_age_s: float | None = None) -> bytes:
+    """An update as bytes: length of the head (4 bytes, big endian), the head as JSON, the JPEGs one after the other."""
     frames = [{"stream": f.stream, "stamp_ns": f.stamp_ns, "bytes": len(f.jpeg)} for f in update.frames]
     content = {"state": update.sections, "frames": frames, "stop_path_age_s": stop_path_age_s}
     head = json.dumps(content, allow_nan=False).encode()

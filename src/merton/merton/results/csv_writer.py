@@ -28,7 +28,7 @@ def text_of(cell: str) -> str:
 
 
 class _Lines:
-    """A file that csv.writer writes to with "\\r\\n", so that a lone \\r or \\n in a text is quoted."""
+    r"""A file that csv.writer writes to with "\r\n", so that a lone \r or \n in a text is quoted."""
 
     def __init__(self, file: TextIO, line_end: str) -> None:
         self._file, self._line_end = file, line_end

@@ -173,7 +173,7 @@ class Database:
         except DBAPIError as error:
             raise self._explained(error) from error
         if taken:
-            self._claims.callback(lambda: connection.invalidate())  # a pooled session would keep the lock
+            self._claims.callback(connection.invalidate)  # a pooled session would keep the lock
         return bool(taken)
 
     def _explained(self, error: Exception) -> Exception:

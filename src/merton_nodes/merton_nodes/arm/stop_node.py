@@ -106,7 +106,6 @@ class StopNode(Node):
 
     def send(self, publisher: Publisher, message: Command, since: int) -> bool:
         """Send a command of a motion that began in generation `since`; False, without sending, if that is over."""
-
         return self.latch.send(since, lambda permit: publisher.publish(marked(message, permit_text(permit))))
 
     def send_stop(self) -> None:

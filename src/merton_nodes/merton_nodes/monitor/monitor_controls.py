@@ -112,4 +112,5 @@ class ServiceControls(Node):
 
 
 def reply(trial_id: str, verdict: str, who: str) -> ConfirmSuccess.Request:
+    """The request that tells the verdict of a person on a trial."""
     return ConfirmSuccess.Request(trial_id=trial_id, verdict=VERDICTS[verdict], confirmed_by=who)

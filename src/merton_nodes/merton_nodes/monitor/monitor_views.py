@@ -77,6 +77,7 @@ def safety(message: SafetyState) -> dict[str, Any]:
 
 
 def answer(message: Answer) -> dict[str, Any]:
+    """An answer of the VLM as the page shows it."""
     return {
         "model": message.model_id,
         "question": message.question,
@@ -118,6 +119,7 @@ def scene(message: CellState) -> dict[str, Any]:
 
 
 def distortion(message: DistortionInfo) -> dict[str, Any]:
+    """The name and the level of a distortion."""
     return {"name": message.name, "level": number(message.level, 2)}
 
 

@@ -33,19 +33,23 @@ UNKNOWN_M = float("nan")
 
 
 def time_message(nanoseconds: int) -> Time:
+    """The message of a time since the epoch [ns]."""
     return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def nanoseconds_of(message: Time | Duration) -> int:
+    """The time or duration of a message [ns]."""
     return int(message.sec) * 1_000_000_000 + int(message.nanosec)
 
 
 def duration_message(seconds: float) -> Duration:
+    """The message of a duration, rounded to nanoseconds."""
     nanoseconds = round(seconds * 1e9)
     return Duration(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def header(nanoseconds: int, frame: str) -> Header:
+    """The header of a message of a time [ns] in a frame."""
     return Header(stamp=time_message(nanoseconds), frame_id=frame)
 
 
@@ -139,6 +143,7 @@ def intrinsics_of(message: CameraInfo, rectified: bool = False) -> Intrinsics:
 
 
 def pose_message(matrix: Matrix) -> Pose:
+    """The message of a rigid transform (4, 4) [m]."""
     x, y, z, w = quaternion_of(matrix).tolist()
     px, py, pz = matrix[:3, 3].tolist()
     return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
@@ -154,6 +159,7 @@ def matrix_of(message: Pose) -> Matrix:
 
 
 def pose_stamped(matrix: Matrix, stamp_ns: int) -> PoseStamped:
+    """The message of a pose (4, 4) in `base_link` at a time [ns]."""
     return PoseStamped(header=header(stamp_ns, names.BASE_FRAME), pose=pose_message(matrix))
 
 
@@ -203,6 +209,7 @@ def chunk_of(message: ActionChunkMessage) -> ActionChunk:
 
 
 def view_message(view: CameraView) -> CameraViewMessage:
+    """The message of one camera's color, depth and optics."""
     frame = names.optical_frame(view.camera)
     return CameraViewMessage(
         camera=view.camera,
@@ -259,8 +266,10 @@ def joint_values(told: Sequence[str], values: Sequence[float], joints: Sequence[
 
 
 def scene_objects(state: SceneState) -> list[SceneObjectMessage]:
+    """The messages of the things of a scene; poses are in `base_link`."""
     return [SceneObjectMessage(name=item.name, pose=pose_message(item.base_from_object)) for item in state.objects]
 
 
 def scene_of(message: CellState) -> SceneState:
+    """The things of a scene; the inverse of `scene_objects`."""
     return SceneState(tuple(SceneObject(item.name, matrix_of(item.pose)) for item in message.objects))

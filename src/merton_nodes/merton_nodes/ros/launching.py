@@ -216,6 +216,7 @@ def _claim_domain(context: LaunchContext) -> None:
 
 
 def include(package: str, file: str, **arguments: Any) -> IncludeLaunchDescription:
+    """The action that includes a launch file of a package with arguments."""
     path = PathJoinSubstitution([FindPackageShare(package), "launch", file])
     return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=arguments.items())
 
@@ -275,6 +276,7 @@ def experiment(context: LaunchContext) -> list[Any]:
 
 
 def rviz(**parameters: Any) -> Node:
+    """RViz with the view of the cell, in the enclave of the operator."""
     config = str(resource("merton_bringup", "config/rviz/merton.rviz"))
     return program(
         "rviz2", "rviz2", arguments=["-d", config], parameters=[parameters], ros_arguments=enclave("operator")

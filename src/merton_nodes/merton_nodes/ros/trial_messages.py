@@ -185,6 +185,7 @@ def outcome_of(value: int) -> Outcome:
 
 
 def outcome_constant(outcome: Outcome) -> int:
+    """The constant of the message for an outcome."""
     return _OUTCOMES[outcome]
 
 

@@ -90,7 +90,7 @@ _runner: ModelRunner | None = None
 
 def _run_job(job: Job, count: int) -> list[Reply]:
     """Runs in a worker process, which keeps its model from job to job."""
-    global _runner
+    global _runner  # noqa: PLW0603 - a worker process has one
     if _runner is None:
         _runner = ModelRunner(count)
     return _runner.run(job)

@@ -37,7 +37,7 @@ def vote_shares(shares: Sequence[float], voters: int) -> Markup:
     step, bottom = width / len(counts), height - 38.0
     parts = [tag("line", x1=0, x2=width, y1=bottom, y2=bottom, class_="grid")]
     for votes, count in enumerate(counts):
-        tall = (bottom - 16.0) * count / max(max(counts), 1)
+        tall = (bottom - 16.0) * count / max(*counts, 1)
         middle = step * (votes + 0.5)
         parts.append(tag("rect", x=step * votes + 4.0, y=bottom - tall, width=step - 8.0, height=tall, class_="after"))
         parts.append(tag("text", count, x=middle, y=bottom - tall - 4.0, text_anchor="middle"))

@@ -101,7 +101,7 @@ class ClipPictures:
         }
 
     def embed(self, image: Image) -> Vector:
-        """(projection_dim,)"""
+        """The vector of an image, (projection_dim,)."""
         torch = require("torch", "curation", _USER)
         with torch.inference_mode():
             found = self._model.get_image_features(**self._prepare(images=image, return_tensors="pt"))

@@ -100,7 +100,7 @@ def read_scores(path: Path) -> ScoreTable:
             found.append((model, name, scene, str(row.get("dimension") or "").strip(), score))
         else:
             whole.append((model, score))
-        if len(found) and len(whole):
+        if found and whole:
             raise InputError(f"{where}: has no question_id, but rows before it have")
     if found:
         return _table(path, found)

@@ -302,13 +302,13 @@ def measure(
     ids = [question.id for question in pool.questions]
     restated = restatements(pool, embeddings)
     twins = planted(pool, kept)
-    has_neighbour = near.nearest.max(axis=1) >= NEAR if len(ids) else np.zeros(0)
+    has_neighbour = near.nearest.max(axis=1) >= NEAR if ids else np.zeros(0)
     return {
         "form": "merton redundancy 1",
         "questions": len(ids),
         "least_cosine": NEAR,
         "pair_count": near.count,
-        "share_with_near_duplicate": round(float(has_neighbour.mean()), _DIGITS) if len(ids) else None,
+        "share_with_near_duplicate": round(float(has_neighbour.mean()), _DIGITS) if ids else None,
         "pairs": [
             {"one": ids[one], "other": ids[other], "cosine": cosine} for one, other, cosine in _in_turn(near, sources)
         ],

@@ -282,7 +282,6 @@ class Ledger:
         Raises:
             UnknownNameError: there is no such rater.
         """
-
         removed = self._commits.run(lambda connection: queries.remove(connection, self.project, rater))
         self._database.forget()
         return removed

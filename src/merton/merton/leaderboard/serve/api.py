@@ -61,6 +61,7 @@ def etag_matches(request: Request, etag: str) -> bool:
 
 
 def publisher_of(request: Request) -> Publisher:
+    """The publisher of the server that a request came to."""
     publisher: Publisher = request.app.state.publisher
     return publisher
 

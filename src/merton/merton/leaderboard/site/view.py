@@ -176,7 +176,7 @@ class View:
 
     def by_task(self, agent: int) -> list[Group]:
         """An agent's scores by task, foreign cases by source."""
-        return self._grouped(agent, lambda case: self.task(case))
+        return self._grouped(agent, self.task)
 
     def by_family(self, agent: int) -> list[Group]:
         """An agent's scores by family of distortion, without foreign cases."""

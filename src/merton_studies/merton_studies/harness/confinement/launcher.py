@@ -63,13 +63,13 @@ def call(what: str, result: int) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """mount(2)."""
+    """The system call of this name, with an error for a failure."""
     done = LIBC.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
     call(f"mount {target}", done)
 
 
 def unshare(flags: int) -> None:
-    """unshare(2)."""
+    """The system call of this name, with an error for a failure."""
     call("unshare", LIBC.unshare(flags))
 
 
