@@ -165,7 +165,7 @@ compile_kernels() {
   "$venv/bin/python" -c '
 import numpy as np
 from merton.cognition.text import bleu
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.perception.distortion.compiled import compile_all
 from merton.rating import agi_elo
 from merton.simulation import imaging, sensor
@@ -174,7 +174,8 @@ print("1/5 distortions")
 compile_all()
 print("2/5 kinematics")
 q = np.array([0.1, -1.7, 1.7, -1.5, -1.5, 0.0])
-UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward([q])), UR5.jacobian(q), UR5.link_frames(q)
+for arm in list(ROBOTS.values())[:1]:  # the kernels take its lengths as arguments: one is compiled for all
+    arm.solve(arm.forward(q), q), arm.inverse(arm.forward([q])), arm.jacobian(q), arm.link_frames(q)
 print("3/5 ratings")
 agi_elo.rate([("a", "b", 0.5)], 0)
 print("4/5 text scores")

@@ -13,13 +13,15 @@ import pytest
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.graph.spec import load_graph
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.ros import names
 from patience import until
 from ros import Probe, Ros
 from sessions import Processes, Started
+
+UR5 = ROBOTS["UR5"]
 
 pytestmark = pytest.mark.needs("ros2launch", "launch_ros", "ros2cli", "ros2topic", programs=("ros2",))
 

@@ -70,7 +70,7 @@ class Lift:
     def __init__(self, ros: Ros, probe: Probe, robot: LateArm, **parameters: Any) -> None:
         arm = up(ros, ArmNode, **parameters)
         ros.until(lambda: arm.arm.joints_rad is not None)
-        before_m = base_from_tcp(arm.arm.joints_rad, CELL.tool0_from_tcp)[2, 3]
+        before_m = base_from_tcp(arm.arm.joints_rad, CELL)[2, 3]
         goal = ExecuteActions.Goal(chunk=convert.chunk_message(checked_chunk([UP], 0.2), 0))
         self.result = ros.act(probe, ExecuteActions, names.EXECUTE, goal)
         self.lifted_m = self.result.final_pose.pose.position.z - before_m
@@ -136,7 +136,7 @@ def test_the_path_begins_after_the_observation_whichever_came_first(ros: Ros, pr
     ros.result(task)
     moved = CELL.home_joints + 0.1
     state(30, moved)
-    expected = base_from_tcp(moved, CELL.tool0_from_tcp)[:3, 3]
+    expected = base_from_tcp(moved, CELL)[:3, 3]
     assert [[point.x, point.y, point.z] for point in arm.end()] == [pytest.approx(expected.tolist())]
 
 

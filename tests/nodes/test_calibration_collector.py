@@ -13,6 +13,7 @@ from merton.calibration import read_lens, read_poses
 from merton.errors import InfrastructureError, InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.images import read_image
+from merton.world.arms import ARMS
 from merton_nodes.cameras.calibration_collector import CalibrationCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -51,7 +52,7 @@ def test_a_picture_is_saved_with_the_pose_and_the_optics(ros: Any, probe: Probe,
     assert pressed < read_image(first)[0, 0, 0] < read_image(second)[0, 0, 0]
     assert read_lens(tmp_path / "new").distortion == pytest.approx(D455)  # type: ignore[union-attr]
     joints_rad: list[np.ndarray] = []
-    read_poses(tmp_path / "new", lambda joints: joints_rad.append(joints) or np.eye(4))
+    read_poses(tmp_path / "new", ARMS["UR5"], lambda joints: joints_rad.append(joints) or np.eye(4))
     np.testing.assert_allclose(joints_rad, [JOINTS, JOINTS], atol=1e-8)
     for optics, says in (
         ((d455_intrinsics(64, 48), (0.1, 0.0, 0.0, 0.0), "equidistant"), "the lens of wrist is equidistant"),

@@ -282,7 +282,7 @@ def test_a_motion_takes_its_time_and_success_is_judged(ros: Any, bench: Bench) -
     bench.move(CELL.home_joints + 0.05, 0.7)
     ros.until(lambda: bench.states[count:] and bench.world.now_ns >= begin_ns + 700_000_000 and bench.node.time.stands)
     np.testing.assert_allclose(bench.world.joints, CELL.home_joints + 0.05, atol=1e-9)
-    tcp_m = base_from_tcp(bench.world.joints, CELL.tool0_from_tcp)[:3, 3]
+    tcp_m = base_from_tcp(bench.world.joints, CELL)[:3, 3]
     reached = np.linalg.norm(tcp_m - convert.matrix_of(goal.pose)[:3, 3] - (0, 0, 0.1)) <= 0.03
     last = ros.until(lambda: bench.states[-1] if bench.states[-1].header.stamp.sec >= 10 else None)
     assert last.success == reached

@@ -90,7 +90,7 @@ class Robot:
     @property
     def pose(self) -> Matrix:
         """Of the tool centre point, as the controller's joints have it."""
-        return base_from_tcp(np.array(self.joints[-1].position[:6]), CELL.tool0_from_tcp)
+        return base_from_tcp(np.array(self.joints[-1].position[:6]), CELL)
 
     @property
     def height_m(self) -> float:

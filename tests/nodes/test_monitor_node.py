@@ -157,7 +157,7 @@ def test_the_tool_centre_point_is_that_of_the_gripper_in_the_joint_states(
     home = np.asarray(load_cell().home_joints)
     with node.hub.listening(lambda: None):
         for linkage in (True, False):
-            tcp_m = base_from_tcp(home, load_cell(linkage=linkage).tool0_from_tcp)[:3, 3]
+            tcp_m = base_from_tcp(home, load_cell(linkage=linkage))[:3, 3]
             message = convert.joint_state_message(0, home, np.zeros(6), 0.1, linkage=linkage)
             expected_mm = (1e3 * tcp_m).round(1).tolist()
             ros.until(lambda message=message: joints.publish(message) or node.hub.get("arm"))

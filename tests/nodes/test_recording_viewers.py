@@ -84,7 +84,7 @@ def test_rerun_is_given_pictures_arm_speeds_scores_and_events(tmp_path: Path, mo
     logged = fake.logged
     home = np.asarray(load_cell().home_joints)
     assert len(logged["cell/arm"]) == 2, "20 states a second of the cell's clock"
-    tool = base_from_tcp(home, load_cell().tool0_from_tcp)
+    tool = base_from_tcp(home, load_cell())
     np.testing.assert_allclose(logged["cell/tool"][0][2]["translation"], tool[:3, 3])
     speeds = [logged[f"motion/joints_deg_s/{name}"][0][1][0] for name in ARM_JOINTS]
     np.testing.assert_allclose(speeds, [np.degrees(1), 0, 0, 0, 0, 0])

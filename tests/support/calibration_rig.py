@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.calibration import CharucoBoard, Lens
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, inverse, transform
+
+UR5 = ROBOTS["UR5"]
 
 JOINT_NOISE_RAD = np.radians(0.02)
 """Standard deviation of a joint's true angle from the reported one."""
@@ -88,7 +90,7 @@ def rig(
             base_from_tool0 = other_from_board @ inverse(view) @ inverse(parent_from_camera)
         else:
             base_from_tool0 = parent_from_camera @ view @ inverse(other_from_board)
-        found = UR5.solve(base_from_tool0, cell.robot.home_joints)
+        found = UR5.solve(base_from_tool0, cell.home_joints)
         if not found.success or base_from_tool0[2, 3] < 0.1:
             continue
         joints.append(found.joints)

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from timing import cpu_seconds
 
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
+
+UR5 = ROBOTS["UR5"]
+"""The arm of the published comparison, docs/performance.md."""
 
 
 def kinematics() -> dict[str, Any]:

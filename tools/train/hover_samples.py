@@ -18,7 +18,7 @@ from split_samples import HEIGHT, WIDTH, Arrays, apart, blocks, draw_by_command,
 from merton.decision.models import table_view
 from merton.decision.models.glance import first_movement
 from merton.decision.models.oracle import Oracle
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.seeding import generator
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
@@ -109,15 +109,15 @@ def _off(
     """The configuration vector with the hand near a pose, or where no such pose is in reach at it, and its own pose."""
     qpos = cell.qpos.copy()
     qpos[6:8] = gripper_open * cell.config.gripper.stroke / 2
-    tool0_from_tcp = cell.config.tool0_from_tcp
+    arm, tcp_from_tool0 = kinematics_of(cell.config), np.linalg.inv(cell.config.tool0_from_tcp)
     for scale in (1.0, 0.5, 0.0):
         near = pose.copy()
         near[:3, 3] += scale * rng.normal(0.0, OFF_M)
         near[:3, :3] = rotation_of_vector((0.0, 0.0, scale * rng.normal(0.0, OFF_RAD))) @ near[:3, :3]
-        found = UR5.solve(near @ np.linalg.inv(tool0_from_tcp), cell.joints_rad)
+        found = arm.solve(near @ tcp_from_tool0, cell.joints_rad)
         if found.success:
             qpos[:6] = found.joints
-            return qpos, base_from_tcp(found.joints, tool0_from_tcp)
+            return qpos, base_from_tcp(found.joints, cell.config)
     return qpos, cell.base_from_tcp
 
 

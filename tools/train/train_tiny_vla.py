@@ -121,7 +121,7 @@ def pixel_to_table() -> NDArray[np.float64]:
 def prepared(samples: Samples, words: tuple[str, ...], homography: NDArray[np.float64]) -> dict[str, Tensor]:
     """The data that batches are drawn from."""
     cell = load_cell()
-    start = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)[:3, 3]
+    start = base_from_tcp(cell.home_joints, cell)[:3, 3]
     segments = np.zeros((len(samples), SEGMENTS, SEGMENT_SIZE))
     for index, deltas in enumerate(samples.deltas):
         found = from_deltas(deltas, start)

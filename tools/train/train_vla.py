@@ -139,7 +139,7 @@ def kept(file: Path, draw: Callable[[], Tensor]) -> Tensor:
 def looks(folder: Path, samples: SplitSamples, member: Member, words: tuple[str, ...]) -> list[Look]:
     """The moments of the tasks at which a member looks."""
     cell = load_cell()
-    home = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)
+    home = base_from_tcp(cell.home_joints, cell)
     count = len(samples.instructions)
     if member.distortions:
         file = folder / f"tables_{samples.split}_{len(samples.seeds)}_{member.seed}.npy"

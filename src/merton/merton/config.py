@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from merton.errors import FileError, InputError, did_you_mean
+from merton.errors import FileError, InputError, UnknownNameError, did_you_mean
 from merton.files import refuse_folder
 
 MAX_BYTES = 1_000_000
@@ -64,6 +65,17 @@ def text_like(pattern: str, words: str) -> Any:
 def described_pattern(pattern: str) -> str:
     """The words of a pattern of `text_like`."""
     return _PATTERNS.get(pattern, f"the pattern {pattern}")
+
+
+def one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
+    """A constraint of a field: its value is one of the names, which an error lists."""
+
+    def check(value: str) -> str:
+        if value not in names():
+            raise UnknownNameError(kind, value, names())
+        return value
+
+    return AfterValidator(check)
 
 
 class FaultError(ValueError):

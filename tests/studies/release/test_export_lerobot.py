@@ -176,7 +176,7 @@ def test_states_and_actions_are_the_recorded_motion(dataset: Path, run: RunDirec
         path = np.array(detail["path"])
         assert max(np.linalg.norm(path - place, axis=1).min() for place in tool[:, :3]) < 2e-5, "not on the path"
         for joints, pose in zip(state[:, :6], tool, strict=True):
-            np.testing.assert_allclose(base_from_tcp(joints, load_cell().tool0_from_tcp)[:3, 3], pose[:3], atol=1e-5)
+            np.testing.assert_allclose(base_from_tcp(joints, load_cell())[:3, 3], pose[:3], atol=1e-5)
         assert (np.sum(tool[1:, 3:] * tool[:-1, 3:], axis=1) > 0).all(), "a quaternion jumps"
         np.testing.assert_array_equal(action[:-1, :6], state[1:, :6])
         assert (action[0, 6], action[-1, 6]) == (np.float32(0.14), 0.0)

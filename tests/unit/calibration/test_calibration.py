@@ -33,6 +33,7 @@ from merton.cli.calibrate import camera_yaml
 from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort as distort_by_width
+from merton.world.arms import ARMS
 from merton.world.cell import ARM_JOINTS, CellConfig, load_cell
 from merton.world.geometry import Matrix, inverse, rotation_vector_of, transform
 
@@ -384,16 +385,16 @@ def test_the_line_for_the_cell_keeps_the_pose(seed: int) -> None:
 
 
 def test_poses_may_be_given_as_such(folder: Path, tmp_path: Path) -> None:
-    from merton.execution.kinematics import UR5
+    from merton.execution.kinematics import ROBOTS
     from merton.world.geometry import quaternion_of
 
-    joints = read_poses(folder, UR5.forward)
+    joints = read_poses(folder, ARMS["UR5"], ROBOTS["UR5"].forward)
     lines = ["image,x_m,y_m,z_m,qx,qy,qz,qw"]
     for image, pose in joints:
         (tmp_path / image.name).symlink_to(image)
         lines.append(",".join([image.name, *(f"{value:.12g}" for value in (*pose[:3, 3], *quaternion_of(pose)))]))
     (tmp_path / "poses.csv").write_text("\n".join(lines), encoding="utf-8")
-    again = read_poses(tmp_path, lambda angles: pytest.fail("there are no joints"))
+    again = read_poses(tmp_path, ARMS["UR5"], lambda angles: pytest.fail("there are no joints"))
     assert [file.name for file, _ in again] == [file.name for file, _ in joints]
     for (_, one), (_, other) in zip(joints, again, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
@@ -418,7 +419,7 @@ def test_a_folder_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, poses
     if poses is not None:
         (tmp_path / "poses.csv").write_text(poses, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(sentence)):
-        read_poses(tmp_path, lambda angles: np.eye(4))
+        read_poses(tmp_path, ARMS["UR5"], lambda angles: np.eye(4))
 
 
 @pytest.mark.parametrize(

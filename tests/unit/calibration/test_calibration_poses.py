@@ -12,10 +12,13 @@ from scipy.spatial.transform import Rotation
 
 from merton.calibration import Lens, add_shot, read_lens, read_poses
 from merton.errors import InputError
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.perception.camera import d455_intrinsics
+from merton.world.arms import ARMS
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.geometry import transform
+
+UR5 = ROBOTS["UR5"]
 
 JOINTS = "image," + ",".join(ARM_JOINTS)
 QUATERNION = "image,x_m,y_m,z_m,qx,qy,qz,qw"
@@ -27,7 +30,7 @@ def poses_of(folder: Path, text: str, encoding: str = "utf-8") -> list[np.ndarra
     for name in ("a.png", "b.png"):
         (folder / name).touch()
     (folder / "poses.csv").write_text(text, encoding=encoding)
-    return [pose for _, pose in read_poses(folder, UR5.forward)]
+    return [pose for _, pose in read_poses(folder, ARMS["UR5"], UR5.forward)]
 
 
 def test_a_pose_of_ur_is_in_base(tmp_path: Path) -> None:
@@ -64,7 +67,7 @@ def test_files_of_a_spreadsheet_are_read(tmp_path: Path) -> None:
         file.write_text(file.read_text(encoding="utf-8"), encoding="utf-8-sig")
     assert read_lens(folder) == lens
     assert add_shot(folder, picture, [0.2] * 6, lens).name == "0001.png"
-    assert len(read_poses(folder, UR5.forward)) == 2
+    assert len(read_poses(folder, ARMS["UR5"], UR5.forward)) == 2
 
 
 @pytest.mark.parametrize(
@@ -100,12 +103,13 @@ def test_what_cannot_be_a_pose_is_refused_in_one_sentence(tmp_path: Path, text: 
 
 def test_the_reach_is_that_of_the_arm() -> None:
     """All links in a row: no pose of the cell's arm is refused."""
-    from merton.calibration.poses import LONGEST_REACH_M, SHORTEST_REACH_M
+    from merton.calibration.poses import LONGEST_TOOL_M, SHORTEST_REACH_M
 
     joints = np.random.default_rng(0).uniform(-np.pi, np.pi, (2000, 6))
     reach = np.linalg.norm(UR5.forward(joints)[:, :3, 3], axis=1)
     assert reach.min() > SHORTEST_REACH_M
-    assert reach.max() + load_cell().tool.tcp_from_tool0_z < LONGEST_REACH_M
+    assert reach.max() < ARMS["UR5"].reach_m
+    assert load_cell().tool.tcp_from_tool0_z < LONGEST_TOOL_M
 
 
 CELLS = st.one_of(
@@ -134,7 +138,7 @@ def test_any_file_is_read_or_refused_in_one_sentence(
     (tmp_path / "poses.csv").write_bytes(text.encode(encoding, "replace"))
     poses, refusal = [], ""
     try:
-        poses = read_poses(tmp_path, UR5.forward)
+        poses = read_poses(tmp_path, ARMS["UR5"], UR5.forward)
     except InputError as error:
         refusal = str(error)
     assert "\n" not in refusal

@@ -13,8 +13,10 @@ from scipy.spatial.transform import Rotation
 from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm, from_modified_dh
 from merton.decision.models.conventions import CONVENTIONS, Statistics, moving_arm, pose_deltas, rotation_vectors
 from merton.errors import InputError, InvalidActionError
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.world.geometry import transform
+
+UR5 = ROBOTS["UR5"]
 
 QUARTER = pi / 2
 

@@ -23,7 +23,7 @@ def test_above_the_table_the_contact_is_the_lowest_point_of_the_nearest_link(cel
     point = point_of_contact(cell, joints, nearest.link_a, "table")
     assert point is not None
     assert point[2] == pytest.approx(nearest.distance_m, abs=1e-3)
-    tool = base_from_tcp(joints, cell.tool0_from_tcp)[:3, 3]
+    tool = base_from_tcp(joints, cell)[:3, 3]
     assert np.linalg.norm(point[:2] - tool[:2]) < 0.12, "below the fingers"
 
 

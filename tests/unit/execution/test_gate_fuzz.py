@@ -17,10 +17,12 @@ from merton.errors import ErrorCode
 from merton.execution.gate.collision import Guard, HeldObject
 from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.safety import MODES, Limits
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import ROBOTS, base_from_tcp
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import TIMESTEP_S
 from merton.world.cell import CellConfig, load_cell
+
+UR5 = ROBOTS["UR5"]
 
 PLANNED = count("MERTON_FUZZ_PLANNED", 1000)
 EXECUTED = count("MERTON_FUZZ_EXECUTED", 25)
@@ -73,7 +75,7 @@ def assert_bounded(
         inside = np.concatenate([part.times_s[:-1] * (1 + 1e-12) + 1e-12, part.times_s[1:] * (1 - 1e-9)])
         assert np.abs(spline(inside, 2)).max() <= limits.peak_joint_acceleration_rad_s2 * (1 + 1e-6)
         assert (np.abs(joints) <= np.array(UR5.joint_limits_rad) + 1e-9).all()
-        tcp = base_from_tcp(joints, cell.tool0_from_tcp)[:, :3, 3]
+        tcp = base_from_tcp(joints, cell)[:, :3, 3]
         chords = np.linalg.norm(np.diff(tcp, axis=0), axis=1) / np.diff(times)
         assert chords.max() <= limits.peak_tcp_speed_m_s * (1 + 1e-6)
         some = rng.integers(0, len(times), 8)

@@ -16,15 +16,13 @@ from merton.execution.kinematics import (
     BASE_LINK_FROM_BASE,
     BRANCHES,
     ROBOTS,
-    UR5,
     UniversalRobot,
-    UR3e,
-    UR5e,
-    UR16e,
     base_from_tcp,
 )
 from merton.world.cell import load_cell
 from merton.world.geometry import Array
+
+UR5, UR3e, UR5e, UR16e = (ROBOTS[name] for name in ("UR5", "UR3e", "UR5e", "UR16e"))
 
 # Universal Robots, "DH parameters for calculations of kinematics and dynamics": UR5, standard convention.
 DH = {
@@ -229,7 +227,7 @@ class TestForward:
 
     def test_home_points_the_tool_down_over_the_table(self) -> None:
         cell = load_cell()
-        pose = base_from_tcp(cell.home_joints, cell.tool0_from_tcp)
+        pose = base_from_tcp(cell.home_joints, cell)
         assert pose[:3, 2] == pytest.approx((0, 0, -1), abs=1e-4)
         assert cell.workspace.outside_m(pose[:3, 3]) == 0
 

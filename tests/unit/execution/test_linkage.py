@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from merton.errors import InputError
 from merton.execution.gate.collision import Guard
 from merton.execution.gate.safety import Limits
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.trial import run_trial
@@ -24,6 +24,8 @@ from merton.simulation.model import urdf
 from merton.world import linkage
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse
+
+UR5 = ROBOTS["UR5"]
 
 OPENINGS_M = np.linspace(0, linkage.STROKE_M, 10)
 DRAWN_M = {0.0: 0.2328, linkage.STROKE_M: 0.2098}

@@ -43,7 +43,7 @@ def test_peaks_agree_with_dense_samples(cell: CellConfig, seed: int, step_s: flo
         times = (index + np.linspace(1e-9, 1 - 1e-9, 4001)) * step_s
         assert np.abs(spline(times, 1)).max() == pytest.approx(found.joint_speed[index], rel=1e-6)
         assert np.abs(spline(times, 2)).max() == pytest.approx(found.joint_acceleration[index], rel=1e-6)
-        tcp = base_from_tcp(spline(times), cell.tool0_from_tcp)[:, :3, 3]
+        tcp = base_from_tcp(spline(times), cell)[:, :3, 3]
         speed = np.gradient(tcp, times, axis=0)
         tool_speed = np.linalg.norm(speed[1:-1], axis=1).max()
         tool_acceleration = np.linalg.norm(np.gradient(speed, times, axis=0)[2:-2], axis=1).max()

@@ -12,9 +12,11 @@ from merton.execution.gate.collision import HELD, Guard, HeldObject
 from merton.execution.gate.peaks import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
 from merton.execution.gate.planner import MotionPlan, plan, plan_again, segments
 from merton.execution.gate.safety import MODES, Limits
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import ROBOTS, base_from_tcp
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array, rotation_vector_of
+
+UR5 = ROBOTS["UR5"]
 
 STEP_S = 0.2
 START = np.array([-0.2450, -1.6559, 1.3857, -1.3006, -1.5708, -0.2450])
@@ -44,7 +46,7 @@ def deltas(count: int, gripper: float = 1.0, **columns: float) -> Array:
 
 def to_height(cell: CellConfig, z: float, count: int = 10) -> Array:
     """Deltas straight down from the start to a height of the tool centre point."""
-    return deltas(count, z=(z - base_from_tcp(START, cell.tool0_from_tcp)[2, 3]) / count)
+    return deltas(count, z=(z - base_from_tcp(START, cell)[2, 3]) / count)
 
 
 def run(cell: CellConfig, actions: object, frame: str = "base_link", **options: object) -> MotionPlan:
@@ -53,7 +55,7 @@ def run(cell: CellConfig, actions: object, frame: str = "base_link", **options: 
 
 class TestComposition:
     def test_base_link_translation_is_added_and_rotation_turns_about_the_tcp(self, cell: CellConfig) -> None:
-        start = base_from_tcp(START, cell.tool0_from_tcp)
+        start = base_from_tcp(START, cell)
         motion = run(cell, deltas(4, x=0.02, y=-0.01, z=-0.03, c=0.1))
         assert motion.verdict.ok
         assert motion.executed == 4
@@ -62,7 +64,7 @@ class TestComposition:
         assert rotation_vector_of(end @ np.linalg.inv(start)) == pytest.approx((0, 0, 0.4), abs=1e-9)
 
     def test_tcp_frame_is_applied_from_the_right(self, cell: CellConfig) -> None:
-        start = base_from_tcp(START, cell.tool0_from_tcp)
+        start = base_from_tcp(START, cell)
         delta = np.eye(4)
         delta[:3, :3] = Rotation.from_rotvec((0.0, 0.0, 0.3)).as_matrix()
         delta[:3, 3] = (0.03, 0.0, 0.02)
@@ -73,7 +75,7 @@ class TestComposition:
 
     def test_waypoints_are_where_the_joints_are(self, cell: CellConfig) -> None:
         motion = run(cell, deltas(5, x=0.02, a=0.1))
-        assert motion.base_from_tcp == pytest.approx(base_from_tcp(motion.joints_rad, cell.tool0_from_tcp))
+        assert motion.base_from_tcp == pytest.approx(base_from_tcp(motion.joints_rad, cell))
         assert motion.joints_rad[0] == pytest.approx(START, abs=0)
         assert motion.times_s == pytest.approx(np.arange(6) * STEP_S)
 
@@ -94,7 +96,7 @@ class TestComposition:
             assert segments(motion) == []
 
     def test_the_objects_are_all_within_reach(self, cell: CellConfig) -> None:
-        start = base_from_tcp(START, cell.tool0_from_tcp)[:3, 3]
+        start = base_from_tcp(START, cell)[:3, 3]
         low, high = cell.objects.area.min, cell.objects.area.max
         for x in (low[0], high[0]):
             for y in (low[1], 0.0, high[1]):
@@ -310,7 +312,7 @@ class TestPace:
         for part in segments(reduced):
             spline = CubicHermiteSpline(part.times_s, part.joints_rad, part.velocities_rad_s)
             times = np.linspace(0, part.times_s[-1], 2000)
-            tcp = base_from_tcp(spline(times), cell.tool0_from_tcp)[:, :3, 3]
+            tcp = base_from_tcp(spline(times), cell)[:, :3, 3]
             assert np.linalg.norm(np.gradient(tcp, times, axis=0), axis=1).max() <= 0.25 + 1e-6
 
     def test_a_motion_beyond_the_largest_slowdown_is_refused(self, cell: CellConfig) -> None:

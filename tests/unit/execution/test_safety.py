@@ -11,11 +11,13 @@ from merton.errors import ErrorCode, InputError, UnknownNameError
 from merton.execution.gate.capsules import capsules_of, self_pairs
 from merton.execution.gate.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
 from merton.execution.gate.safety import MODES, Limits, limits_of_mode
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.execution.robots.gripper import Gripper
 from merton.files import resource
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array, from_rpy, inverse
+
+UR5 = ROBOTS["UR5"]
 
 
 @pytest.fixture(scope="module")

@@ -482,7 +482,7 @@ def test_the_plots_have_the_speeds_and_distances_of_the_arm() -> None:
     home, log = np.asarray(cell.home_joints), MotionLog(cell)
     log.add(1.0, home, np.zeros(6), 0.1)
     log.add(2.0, home, [0.5, 0, 0, 0, 0, 0], 0.1)
-    tcp_m = base_from_tcp(home, cell.tool0_from_tcp)[:3, 3]
+    tcp_m = base_from_tcp(home, cell)[:3, 3]
     still, turning = log.rows
     assert still[1:8] == [0.0] * 7
     assert turning[:3] == [2.0, round(np.degrees(0.5), 1), 0.0]

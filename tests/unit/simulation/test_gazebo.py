@@ -21,7 +21,7 @@ import xacro
 from ruamel.yaml import YAML
 
 from merton.errors import InputError, UnknownNameError
-from merton.execution.kinematics import UR5
+from merton.execution.kinematics import ROBOTS
 from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link_of, normal_force_n
@@ -36,6 +36,8 @@ from merton.world.tasks import PAD_LINKS, TASKS
 from merton_nodes.ros import names
 from patience import stretched
 from sdf import numbers, sdformat
+
+UR5 = ROBOTS["UR5"]
 
 CELL = load_cell()
 CAMERAS = ("top", "side", "wrist")

@@ -142,7 +142,7 @@ def test_the_arm_follows_a_trajectory_and_stays_where_it_is_sent(cell: Simulated
 def test_the_simulated_tool_is_where_the_kinematics_say(cell: SimulatedCell) -> None:
     cell.reset("reach", 3)
     wave(cell)
-    expected = base_from_tcp(cell.joints_rad, cell.config.tool0_from_tcp)
+    expected = base_from_tcp(cell.joints_rad, cell.config)
     np.testing.assert_allclose(cell.base_from_tcp, expected, atol=1e-9)
 
 

@@ -19,6 +19,7 @@ from merton.calibration.mistakes import BASE_LINK_FROM_BASE
 from merton.errors import InputError
 from merton.results.tables import file_bytes, plain_number, read_cells
 from merton.results.text import one_line
+from merton.world.arms import Arm
 from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array, Matrix, from_quaternion, rotation_of_vector
 
@@ -33,20 +34,21 @@ FRAMES = {"base_link": np.eye(4), "base": BASE_LINK_FROM_BASE}
 
 LARGEST_ANGLE_RAD = 2 * np.pi + 0.1
 """UR's joints turn by 360 degrees either way, and no rotation vector is longer; a little more for rounding."""
-LONGEST_REACH_M = 1.5
-"""Ours: all lengths of a UR5 in a row are 1.19 m, and a tool may be on it."""
+LONGEST_TOOL_M = 0.3
+"""Ours: a pose may be of a tool on the arm, and so may be farther away than the arm reaches."""
 SHORTEST_REACH_M = 0.01
 """Ours: no pose of an arm has its last link within its first."""
 UNIT_TOLERANCE = 0.05
 """How far a quaternion's length may be from 1. Ours: as numbers with two decimals are."""
 
 
-def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
+def read_poses(folder: Path, arm: Arm, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
     """The pictures of a folder, each with the pose (4, 4) of `tool0` in `base_link`, in the order of `poses.csv`.
 
     Args:
         folder: where `poses.csv` and the pictures are.
-        forward: `base_from_tool0` of joint angles (6,) [rad]; used only if the file has joints.
+        arm: the one that the pictures are of.
+        forward: its `base_from_tool0` of joint angles (6,) [rad]; used only if the file has joints.
 
     Raises:
         InputError: a file is missing, or a line is wrong, or its numbers cannot be a pose of an arm in the unit of
@@ -56,7 +58,7 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
     file = folder / POSES_FILE
     rows = read_cells(str(file), file_bytes(file))
     where, header = next(rows)
-    read = _reader(str(file), header, forward)
+    read = _reader(str(file), header, arm, forward)
     poses: dict[Path, Matrix] = {}
     for where, cells in rows:
         row = dict(zip(header, cells, strict=True))
@@ -75,12 +77,14 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
 Row = Mapping[str, Any]
 
 
-def _reader(file: str, header: Sequence[str], forward: Callable[[Array], Matrix]) -> Callable[[str, Row], Matrix]:
+def _reader(
+    file: str, header: Sequence[str], arm: Arm, forward: Callable[[Array], Matrix]
+) -> Callable[[str, Row], Matrix]:
     """What makes a pose of a line of a file with these columns."""
     position = next((columns for columns in POSITIONS if set(columns) <= set(header)), None)
     rotation = next((columns for columns in (QUATERNION, ROTATION_VECTOR) if set(columns) <= set(header)), None)
     if "image" in header and set(ARM_JOINTS) <= set(header):
-        return lambda where, row: forward(_joints(where, row))
+        return lambda where, row: forward(_joints(where, row, arm))
     if "image" not in header or position is None or rotation is None:
         names = ", ".join((*METRES, *QUATERNION))
         seen = one_line(", ".join(header), 120)
@@ -90,7 +94,7 @@ def _reader(file: str, header: Sequence[str], forward: Callable[[Array], Matrix]
         )
 
     def pose(where: str, row: Row) -> Matrix:
-        place = _place(where, row, position)
+        place = _place(where, row, position, arm)
         if rotation == QUATERNION:
             found, frame = from_quaternion(place, _quaternion(where, row)), "base_link"
         else:
@@ -127,12 +131,13 @@ def _numbers(where: str, row: Row, columns: Sequence[str]) -> Array:
     return np.array(values, np.float64)
 
 
-def _joints(where: str, row: Row) -> Array:
+def _joints(where: str, row: Row, arm: Arm) -> Array:
     angles = _numbers(where, row, ARM_JOINTS)
     if (largest := np.abs(angles).max()) > LARGEST_ANGLE_RAD:
         joint = ARM_JOINTS[int(np.abs(angles).argmax())]
         raise InputError(
-            f"{where}: {joint} is {largest:.6g} rad, and a joint of a UR5 turns by 2 pi at most: are these degrees?"
+            f"{where}: {joint} is {largest:.6g} rad, and a joint of a {arm.name} turns by 2 pi at most: are these "
+            "degrees?"
         )
     return angles
 
@@ -147,12 +152,13 @@ def _rotation_vector(where: str, row: Row) -> Array:
     return vector
 
 
-def _place(where: str, row: Row, columns: tuple[str, ...]) -> Array:
+def _place(where: str, row: Row, columns: tuple[str, ...], arm: Arm) -> Array:
     place = POSITIONS[columns] * _numbers(where, row, columns)
-    if (reach_m := math.hypot(*place)) > LONGEST_REACH_M:
+    if (distance_m := math.hypot(*place)) > arm.reach_m + LONGEST_TOOL_M:
         remedy = ": are these millimetres? Then name the columns x_mm, y_mm, z_mm" if columns != MILLIMETRES else ""
         raise InputError(
-            f"{where}: {', '.join(columns)} are {reach_m:.6g} m from the arm's origin, and a UR5 reaches 1.2 m{remedy}"
+            f"{where}: {', '.join(columns)} are {distance_m:.6g} m from the arm's origin, and a {arm.name} reaches "
+            f"{arm.reach_m:.1f} m{remedy}"
         )
     return place
 

@@ -53,14 +53,14 @@ def solve_command(
 ) -> None:
     """Compute a camera's place from a folder of pictures, and say how far it is from the present one."""
     from merton import calibration
-    from merton.execution.kinematics import UR5
+    from merton.execution.kinematics import kinematics_of
     from merton.perception.camera import d455_intrinsics
     from merton.world.cell import load_cell
 
     cell = load_cell()
     present = cell.camera(camera)
     board = calibration.CharucoBoard(columns, rows, square_mm / 1000)
-    shots = calibration.read_poses(folder, UR5.forward)
+    shots = calibration.read_poses(folder, cell.arm, kinematics_of(cell).forward)
     seen = calibration.find_board(board, [file for file, _ in shots])
     used = [(sighting, pose) for sighting, (_, pose) in zip(seen, shots, strict=True) if sighting is not None]
     sightings, poses = [sighting for sighting, _ in used], [pose for _, pose in used]

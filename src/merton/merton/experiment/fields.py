@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidatorFunctionWrapHandler
 
 from merton.cognition.models.base import MODELS as VLMS
-from merton.config import FaultError, text_like
+from merton.config import FaultError, one_of, text_like
 from merton.decision.models.base import POLICIES
-from merton.errors import UnknownNameError
 from merton.perception.distortion import all_distortions
 from merton.perception.quality import no_reference_metrics
 from merton.results.records import STAIRCASE
@@ -27,17 +26,6 @@ Identifier = Annotated[
         "lower-case letters, digits, _ and -, beginning with a letter or digit, at most 64",
     ),
 ]
-
-
-def one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
-    """A constraint of a field: its value is one of the names, which an error lists."""
-
-    def check(value: str) -> str:
-        if value not in names():
-            raise UnknownNameError(kind, value, names())
-        return value
-
-    return AfterValidator(check)
 
 
 def distinct(kind: str, key: Callable[[Any], object] = lambda value: value) -> AfterValidator:

@@ -26,7 +26,7 @@ from merton.errors import (
     missing_library,
     reason_of,
 )
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
 from merton.experiment.scoring import Evidence, Scores, score
@@ -129,7 +129,7 @@ class LocalPorts:
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
         seen, scene = self._seen() if color else Instant.of(cell), cell.scene
-        base_from_tool0 = UR5.forward(seen.joints_rad)
+        base_from_tool0 = kinematics_of(cell.config).forward(seen.joints_rad)
         reference, distorted = {}, {}
         for name in color:
             deep = depth is None or name in depth
@@ -143,7 +143,7 @@ class LocalPorts:
             reference[name] = replace(view, depth_m=depth_m, base_from_camera=pose)
             distorted[name] = self._setting.apply_to(reference[name])
         opened = self.gripper.gripper_open(seen.gripper_opening_m)
-        tcp = base_from_tcp(seen.joints_rad, cell.config.tool0_from_tcp)
+        tcp = base_from_tcp(seen.joints_rad, cell.config)
         return CellView(cell.time_ns, reference, distorted, seen.joints_rad, tcp, opened, *cell.judged())
 
     def things(self, camera: str) -> NDArray[np.bool_]:
@@ -261,7 +261,7 @@ class LocalPorts:
         self.cameras.close()
 
     def _tcp(self) -> Matrix:
-        return base_from_tcp(self.cell.joints_rad, self.cell.config.tool0_from_tcp)
+        return base_from_tcp(self.cell.joints_rad, self.cell.config)
 
     def _scene(self) -> SceneState:
         objects = self.cell.scene_state().objects

@@ -32,6 +32,7 @@ from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE
 from merton.results.store import ResultStore
+from merton.world.cell import load_cell
 from merton.world.tasks import lab_files
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
@@ -95,7 +96,7 @@ class RunDirectory:
         return cls(path)
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of that experiment file, with the same defaults and reference width.
+        """Raise InputError unless this is a run of that experiment file, with the same defaults, width and arm.
 
         A run that was killed before it had its run.json, and so has no results, gets one now.
         """
@@ -117,6 +118,11 @@ class RunDirectory:
             raise InputError(
                 f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
                 f"that Merton ({_json_object(self.path / 'run.json').get('merton')})"
+            )
+        if self.arm != (present := load_cell().robot.model):
+            raise InputError(
+                f"{self.path} was begun with the arm {self.arm}, and config/cell.yaml has {present}: start a new run, "
+                f"or write {self.arm} there again"
             )
         held = _json_object(self.path / "run.json").get("reference_width_px")
         if held != REFERENCE_WIDTH_PX:
@@ -141,6 +147,7 @@ class RunDirectory:
             "python": platform.python_version(),
             "platform": platform.platform(),
             "packages": {name: version for name in packages if (version := _version(name))},
+            "arm": load_cell().robot.model,
             "seed": self.spec.seed,
             "design": self.spec.design,
             "reference_width_px": REFERENCE_WIDTH_PX,
@@ -153,6 +160,11 @@ class RunDirectory:
     def experiment_sha256(self) -> str:
         """Of its experiment.yaml, 64 hexadecimal digits."""
         return hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest()
+
+    @property
+    def arm(self) -> str:
+        """The arm of its cell, a name of `merton.world.arms`; a UR5 if it is from before there were others."""
+        return str(_json_object(self.path / "run.json").get("arm", "UR5"))
 
     @property
     def in_process(self) -> bool:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from merton.execution.gate.collision import Guard
 from merton.execution.kinematics import base_from_tcp
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix
 
 BUCKET_S = 0.1
 """There is one row for this much of the cell's clock [s]; the greatest value within it is kept, so no peak is lost."""
@@ -34,7 +33,7 @@ class MotionLog:
     """
 
     def __init__(self, cell: CellConfig) -> None:
-        self._guard, self._tool0_from_tcp = Guard(cell), cell.tool0_from_tcp
+        self._guard, self._cell = Guard(cell), cell
         self._rows: deque[list[float]] = deque(maxlen=MOST_ROWS)
         self._last_s = -np.inf
 
@@ -58,8 +57,8 @@ class MotionLog:
             self._rows.clear()
         self._last_s = stamp_s
         joints, speeds = np.asarray(joints_rad, float), np.asarray(speeds_rad_s, float)
-        height_mm = 1e3 * float(base_from_tcp(joints, self._tool0_from_tcp)[2, 3])
-        tool_mm_s = 1e3 * tool_speed_m_s(joints, speeds, self._tool0_from_tcp)
+        height_mm = 1e3 * float(base_from_tcp(joints, self._cell)[2, 3])
+        tool_mm_s = 1e3 * tool_speed_m_s(joints, speeds, self._cell)
         clearance_mm = 1e3 * self._guard.clearance(joints, opening_m).distance_m
         row = [stamp_s, *np.degrees(speeds).tolist(), tool_mm_s, height_mm, clearance_mm]
         if self._rows and int(self._rows[-1][0] / BUCKET_S) == int(stamp_s / BUCKET_S):
@@ -67,10 +66,10 @@ class MotionLog:
         self._rows.append(row)
 
 
-def tool_speed_m_s(joints_rad: ArrayLike, speeds_rad_s: ArrayLike, tool0_from_tcp: Matrix) -> float:
+def tool_speed_m_s(joints_rad: ArrayLike, speeds_rad_s: ArrayLike, cell: CellConfig) -> float:
     """Speed of the tool centre point in `base_link` [m/s], for joints (6,) [rad] and their speeds (6,) [rad/s]."""
     joints, speeds = np.asarray(joints_rad, float), np.asarray(speeds_rad_s, float)
-    here, soon = base_from_tcp(np.stack([joints, joints + speeds * SMALL_STEP_S]), tool0_from_tcp)[:, :3, 3]
+    here, soon = base_from_tcp(np.stack([joints, joints + speeds * SMALL_STEP_S]), cell)[:, :3, 3]
     return float(np.linalg.norm(soon - here)) / SMALL_STEP_S
 
 

@@ -151,7 +151,7 @@ class _Exporter:
             "cell/arm",
             self._rr.LineStrips3D(rows[:, :6].reshape(-1, 2, 3), radii=rows[:, 6], colors=[GREY]),
         )
-        tool = base_from_tcp(joints, view.cell.tool0_from_tcp)
+        tool = base_from_tcp(joints, view.cell)
         self._log("cell/tool", self._rr.Transform3D(translation=tool[:3, 3], mat3x3=tool[:3, :3]))
         self._log("motion/tool/height_mm", self._rr.Scalars(1e3 * tool[2, 3]))
         speeds = dict(zip(message.name, message.velocity, strict=False))
@@ -159,7 +159,7 @@ class _Exporter:
             rad_s = np.array([speeds[name] for name in ARM_JOINTS])
             for name, value in zip(ARM_JOINTS, np.degrees(rad_s), strict=True):
                 self._log(f"motion/joints_deg_s/{name}", self._rr.Scalars(float(value)))
-            speed = tool_speed_m_s(joints, rad_s, view.cell.tool0_from_tcp)
+            speed = tool_speed_m_s(joints, rad_s, view.cell)
             self._log("motion/tool/speed_mm_s", self._rr.Scalars(1e3 * speed))
 
     def _objects(self, message: Any) -> None:

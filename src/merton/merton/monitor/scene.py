@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from merton.execution.gate.capsules import capsules_of
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.world.cell import CellConfig
 
 
@@ -17,7 +17,7 @@ class SceneView:
 
     def __init__(self, cell: CellConfig) -> None:
         self.cell = cell
-        self._capsules = capsules_of(cell)
+        self._arm, self._capsules = kinematics_of(cell), capsules_of(cell)
         self._frames = np.array([capsule.frame for capsule in self._capsules])
         self._ends = np.array([(capsule.start, capsule.end) for capsule in self._capsules])  # (n, 2, 3)
         self._slides = np.array([capsule.slide for capsule in self._capsules])
@@ -43,7 +43,7 @@ class SceneView:
             "stamp_s": as given, of the joints on the cell's clock [s].
         """
         joints = np.asarray(joints_rad, float)
-        frames = UR5.link_frames(joints)[self._frames]  # (n, 4, 4)
+        frames = self._arm.link_frames(joints)[self._frames]  # (n, 4, 4)
         ends = self._ends.copy()
         ends[:, :, 0] += self._slides[:, None] * opening_m / 2
         placed = np.einsum("nij,nkj->nki", frames[:, :3, :3], ends) + frames[:, None, :3, 3]
@@ -51,7 +51,7 @@ class SceneView:
             [round(value, 4) for value in (*segment.ravel().tolist(), capsule.radius_m)]
             for segment, capsule in zip(placed, self._capsules, strict=True)
         ]
-        tcp = base_from_tcp(joints, self.cell.tool0_from_tcp)[:3, 3]
+        tcp = base_from_tcp(joints, self.cell)[:3, 3]
         return {
             "capsules": rows,
             "joints_deg": np.degrees(joints).round(1).tolist(),

@@ -2,6 +2,7 @@
 
 __all__ = [
     "action",
+    "arms",
     "camera_info",
     "cell",
     "geometry",

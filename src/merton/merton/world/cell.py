@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from merton.config import load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
+from merton.world.arms import ARMS, Arm
+from merton.world.cell_robot import GripperSettings, NotNegative, Number, Positive, Robot, Section, Tool
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.linkage import tip_behind_m
 from merton.world.observation import Intrinsics
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Point = tuple[Number, Number, Number]
 
 ARM_JOINTS = (
@@ -40,60 +39,13 @@ FINGER_JOINTS = ("gripper_left_finger_joint", "gripper_right_finger_joint")
 _CAMERA_SETTINGS = ("width", "height", "fx", "fy", "rate_hz")
 
 
-class _Section(BaseModel):
-    # Every key below is required, so a misspelt one is noticed; further keys belong to the xacro.
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
 def _ordered(section: Any) -> Any:
     if any(low >= high for low, high in zip(section.min, section.max, strict=True)):
         raise ValueError(f"min {section.min} must lie below max {section.max} on every axis")
     return section
 
 
-def _open_before_closed(section: Any) -> Any:
-    if section.register_open >= section.register_closed:
-        raise ValueError(
-            f"register_open {section.register_open} must be below register_closed {section.register_closed}"
-        )
-    return section
-
-
-class Robot(_Section):
-    """Where the arm starts: joint angles [rad], shoulder pan to wrist 3."""
-
-    home_joints: tuple[Number, Number, Number, Number, Number, Number]
-
-
-class Tool(_Section):
-    """Distance from `tool0` to the point between the closed pads along z of `tool0` [m]."""
-
-    tcp_from_tool0_z: Positive
-
-
-class GripperSettings(_Section):
-    """Opening fully open [m], its fastest change [m/s], the force between the pads [N], the wait after a motion [s].
-
-    `register_open` and `register_closed` are the real gripper's position register at both ends; see
-    `execution.robots.gripper` for where the defaults, those of a 2F-140, come from.
-    `linkage` is not in the file, see `load_cell`: fingers on the linkage of the real 2F-140, whose tips run on an arc.
-    """
-
-    # keys with a default too are noticed when misspelt
-    model_config = ConfigDict(extra="forbid")
-
-    stroke: Positive
-    max_speed: Positive
-    max_force: Positive
-    settle_s: NotNegative
-    register_open: Annotated[int, Field(ge=0, le=255)] = 13
-    register_closed: Annotated[int, Field(ge=0, le=255)] = 230
-    linkage: bool = False
-
-    _ends = model_validator(mode="after")(_open_before_closed)
-
-
-class Table(_Section):
+class Table(Section):
     """A slab whose top is z = 0: centre (x, y), size (x, y) and thickness [m]."""
 
     center: tuple[Number, Number]
@@ -101,7 +53,7 @@ class Table(_Section):
     thickness: Positive
 
 
-class Box(_Section):
+class Box(Section):
     """An axis-aligned box in `base_link`: centre and full size along x, y, z [m]."""
 
     name: str
@@ -109,13 +61,13 @@ class Box(_Section):
     size: tuple[Positive, Positive, Positive]
 
 
-class Floor(_Section):
+class Floor(Section):
     """Height of the room's floor [m]; below the table top, so negative."""
 
     z: Annotated[float, Field(lt=0, allow_inf_nan=False)]
 
 
-class Area(_Section):
+class Area(Section):
     """A rectangle on the table: its corners (x, y) [m]."""
 
     min: tuple[Number, Number]
@@ -124,7 +76,7 @@ class Area(_Section):
     _corners = model_validator(mode="after")(_ordered)
 
 
-class Lid(_Section):
+class Lid(Section):
     """A square hood, open below, with a handle on its roof: `height` is that of the roof's top [m, kg]."""
 
     inner_width: Positive
@@ -135,7 +87,7 @@ class Lid(_Section):
     mass: Positive
 
 
-class Peg(_Section):
+class Peg(Section):
     """A cylinder [m, kg]."""
 
     diameter: Positive
@@ -143,7 +95,7 @@ class Peg(_Section):
     mass: Positive
 
 
-class Socket(_Section):
+class Socket(Section):
     """A block with a square hole down to the table [m]."""
 
     width: Positive
@@ -151,7 +103,7 @@ class Socket(_Section):
     height: Positive
 
 
-class Vessel(_Section):
+class Vessel(Section):
     """An eight-sided cup or bowl, `inner_width` across its flats [m]."""
 
     inner_width: Positive
@@ -165,7 +117,7 @@ class Cup(Vessel):
     mass: Positive
 
 
-class Beads(_Section):
+class Beads(Section):
     """The balls in the cup [m, kg]."""
 
     number: Annotated[int, Field(gt=0)]
@@ -173,7 +125,7 @@ class Beads(_Section):
     mass: Positive
 
 
-class Button(_Section):
+class Button(Section):
     """A round cap on a square base and a spring [m]: `preload` [N] at rest, `stiffness` [N/m]."""
 
     base_width: Positive
@@ -185,7 +137,7 @@ class Button(_Section):
     stiffness: Positive
 
 
-class Drawer(_Section):
+class Drawer(Section):
     """A tray that slides between two rails, with an upright handle at its front [m]; `friction` [N]."""
 
     width: Positive
@@ -198,7 +150,7 @@ class Drawer(_Section):
     friction: Positive
 
 
-class Knob(_Section):
+class Knob(Section):
     """A disc with a bar on top to grip it by [m]; it turns by `turn` either way [rad], against `friction` [N m]."""
 
     diameter: Positive
@@ -210,7 +162,7 @@ class Knob(_Section):
     friction: Positive
 
 
-class Props(_Section):
+class Props(Section):
     """Sizes of the props that single tasks need."""
 
     lid: Lid
@@ -224,7 +176,7 @@ class Props(_Section):
     knob: Knob
 
 
-class Objects(_Section):
+class Objects(Section):
     """Sizes [m] and mass [kg] of the objects on the table, and the area for their centres."""
 
     cube_edge: Positive
@@ -236,14 +188,14 @@ class Objects(_Section):
     props: Props
 
 
-class Simulation(_Section):
+class Simulation(Section):
     """The embedded cell: physics after every motion and reset [s], force the pads may meet table and walls with [N]."""
 
     settle_s: NotNegative
     pad_force_limit: Positive
 
 
-class Workspace(_Section):
+class Workspace(Section):
     """The axis-aligned box the tool centre point may be in: its corners [m] in `base_link`."""
 
     min: Point
@@ -256,7 +208,7 @@ class Workspace(_Section):
         return float(np.linalg.norm(point - np.clip(point, self.min, self.max)))
 
 
-class Camera(_Section):
+class Camera(Section):
     """Place and viewing direction of a camera in its parent frame; `up` is the direction that is up in the image."""
 
     parent: Literal["base_link", "tool0"]
@@ -283,7 +235,7 @@ class Camera(_Section):
         return pose
 
 
-class Cameras(_Section):
+class Cameras(Section):
     """The cameras by name, and their common settings: image size and focal lengths [px], frames per second."""
 
     width: Annotated[int, Field(gt=0)]
@@ -303,7 +255,7 @@ class Cameras(_Section):
         return {**settings, "named": {key: value for key, value in raw.items() if key not in _CAMERA_SETTINGS}}
 
 
-class CellConfig(_Section):
+class CellConfig(Section):
     """The content of `config/cell.yaml`, a field for each section."""
 
     robot: Robot
@@ -325,10 +277,15 @@ class CellConfig(_Section):
             return {**raw, "walls": [{"name": name, **box} if isinstance(box, dict) else box for name, box in walls]}
         return raw
 
+    @property
+    def arm(self) -> Arm:
+        """The entry of the arm: its lengths, limits, capsules, description."""
+        return ARMS[self.robot.model]
+
     @cached_property
     def home_joints(self) -> Array:
         """Joint angles at the start of every trial, (6,) [rad]."""
-        return np.array(self.robot.home_joints)
+        return np.array(self.robot.home_joints or self.arm.home_joints_rad)
 
     @cached_property
     def tool0_from_tcp(self) -> Matrix:

@@ -94,7 +94,7 @@ class ArmDriver:
     def base_from_tcp(self) -> Matrix:
         """The measured pose (4, 4) of the tool centre point in `base_link`."""
         assert self.joints_rad is not None
-        return base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)
+        return base_from_tcp(self.joints_rad, self.cell)
 
     def is_stopped(self) -> bool:
         """Whether the stop tripped, or the motion was halted, since `begin`: the motion is over."""

@@ -239,7 +239,7 @@ class GazeboCellNode(StageNode):
     def tcp_m(self) -> Array:
         """Position (3,) of the tool centre point [m]."""
         assert self.joints_rad is not None
-        return base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
+        return base_from_tcp(self.joints_rad, self.cell)[:3, 3]
 
     def publish_safety(self) -> None:
         """Publish the contact that stopped the arm, if there was one."""

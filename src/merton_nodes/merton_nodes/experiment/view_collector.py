@@ -12,7 +12,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InfrastructureError, InputError
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView
 from merton.perception.camera.pairing import check_aligned
@@ -166,7 +166,7 @@ class ViewCollector:
     def _view_of(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> CellView:
         self.seen = self.past or state
         joints, opening_m = convert.joints_of(self.seen.joints)
-        base_from_tool0 = UR5.forward(joints)
+        base_from_tool0 = kinematics_of(self.cell).forward(joints)
         reference, distorted = {}, {}
         for camera in self.color:
             if camera in self.depth:
@@ -188,7 +188,7 @@ class ViewCollector:
             reference,
             distorted,
             joints,
-            base_from_tcp(joints, self.cell.tool0_from_tcp),
+            base_from_tcp(joints, self.cell),
             self.gripper.gripper_open(opening_m),
             bool(state.success),
             None if math.isnan(state.progress) else state.progress,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Intrinsics, Observation
@@ -58,7 +58,7 @@ def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instructi
         color = image if index == 0 else np.zeros_like(image)
         views[name] = CameraView(name, color, None, _intrinsics(width, height), _camera_pose(camera))
     home = cell.home_joints
-    return Observation(views, home, base_from_tcp(home, cell.tool0_from_tcp), 1.0, instruction, noise_seed=seed)
+    return Observation(views, home, base_from_tcp(home, cell), 1.0, instruction, noise_seed=seed)
 
 
 def description(taken_by: str, cameras: tuple[str, ...], size_px: tuple[int, int]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _cell() -> CellConfig:
 def _camera_pose(camera: str) -> Matrix:
     """Pose of a camera in `base_link` with the arm at home."""
     cell = _cell()
-    return cell.base_from_camera(camera, UR5.forward(cell.home_joints))
+    return cell.base_from_camera(camera, kinematics_of(cell).forward(cell.home_joints))
 
 
 def _rounded(values: np.ndarray) -> Any:

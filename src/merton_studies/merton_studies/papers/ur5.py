@@ -14,16 +14,13 @@ from functools import cache, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.execution.kinematics import UR5
-from merton_studies.papers.facts import (
-    Cells,
-    Claim,
-    Fact,
-    Key,
-    Recomputed,
-)
+from merton.execution.kinematics import ROBOTS
+from merton_studies.papers.facts import Cells, Claim, Fact, Key, Recomputed
 
 Array = NDArray[np.float64]
+
+UR5 = ROBOTS["UR5"]
+"""The arm that the paper names, whatever the cell has."""
 
 Links = tuple[tuple[float, float, float], ...]
 """alpha, a and d of each row of Table 3."""

@@ -15,7 +15,7 @@ from merton_studies.release.shards import Written
 from merton_studies.release.table import TEST_SHARE
 
 README, CROISSANT, LEFT_OUT, SUMS = "README.md", "croissant.json", "LEFT_OUT.csv", "SHA256SUMS"
-_TAGS = ("robotics", "embodied-ai", "image-quality-assessment", "ur5", "merton")
+_TAGS = ("robotics", "embodied-ai", "image-quality-assessment", "merton")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from merton_studies.release.table import (
     Table,
 )
 
-_MADE = ("id", "created", "merton", "git", "python", "packages", "seed", "design", "reference_width_px")
+_MADE = ("id", "created", "merton", "git", "python", "packages", "arm", "seed", "design", "reference_width_px")
 
 TRIAL_FIELDS = (
     Field("experiment", "string", "id of the run"),
@@ -136,7 +136,7 @@ def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> P
 
 def _trials(part: Part, folders: Sequence[Path]) -> list[TrialRecord]:
     """The trials of the runs, whose table and sentences are added to the part."""
-    found: list[TrialRecord] = []
+    found, arms = list[TrialRecord](), set[str]()
     for folder in folders:
         with ResultStore(folder / "results.sqlite", read_only=True) as store:
             own = store.records()
@@ -147,6 +147,7 @@ def _trials(part: Part, folders: Sequence[Path]) -> list[TrialRecord]:
         found += own
         about = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
         name = str(about.get("id", folder.name))
+        arms.add(str(about.get("arm", "UR5")))
         part.provenance += flat({key: about[key] for key in _MADE[1:] if key in about}, f"run {name} · ")
         part.provenance.append((f"run {name} · experiment_sha256", str(about.get("experiment_sha256", ""))))
     outcomes = Counter(trial.outcome.value for trial in found)
@@ -154,7 +155,7 @@ def _trials(part: Part, folders: Sequence[Path]) -> list[TrialRecord]:
     agents, scenes = {trial.agent for trial in found}, {trial.case.scene for trial in found}
     part.made.append(
         f"`merton run` let {len(agents)} agents do {len(found)} trials in {len(scenes)} scenes of a simulated or real "
-        "cell with a UR5; each trial is measured against the undistorted run."
+        f"cell with a {' or '.join(sorted(arms))}; each trial is measured against the undistorted run."
     )
     part.tables.append(Table("trials", "An agent on a test case.", TRIAL_FIELDS, lambda: _rows(folders)))
     part.limits += [

@@ -103,7 +103,7 @@ class PaperRobot:
             least_opening_m: fingers do not close further than this, and hold a thing of that width then [m].
         """
         joints = np.array(joints_rad, dtype=np.float64)
-        at = [base_from_tcp(joints, self.cell.tool0_from_tcp)]
+        at = [base_from_tcp(joints, self.cell)]
         last = self.gripper.gripper_open(opening_m)
         opened = [opening_m]
         hand = Hand(self.gripper, lambda: opened[0], lambda: at[-1])
@@ -124,7 +124,7 @@ class PaperRobot:
 
     def stillness(self, joints_rad: ArrayLike, opening_m: float, code: int, why: str, deltas: int = 0) -> Motion:
         """No motion at all, since the policy or the gate of images refused."""
-        at = base_from_tcp(np.array(joints_rad, dtype=np.float64), self.cell.tool0_from_tcp)
+        at = base_from_tcp(np.array(joints_rad, dtype=np.float64), self.cell)
         return Motion(at[None, :3, 3], at, 0, deltas, REFUSED, code, why, self.gripper.gripper_open(opening_m))
 
 

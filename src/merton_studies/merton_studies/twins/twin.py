@@ -19,7 +19,7 @@ from merton.errors import (
     reason_of,
 )
 from merton.execution.gate.image_quality import ImageQuality, quality_verdict
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.experiment.plan import distortion_seed, policy_seed
 from merton.perception.camera.decoding import color_of, depth_m_of
 from merton.perception.camera.folder import d455_intrinsics
@@ -208,7 +208,7 @@ def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, d
             check_aligned(picture.color.frame_id, picture.depth.frame_id)
         depth_m = depth_m_of(picture.depth) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])
-    pose = cell.base_from_camera(camera, UR5.forward(decision.joints_rad))
+    pose = cell.base_from_camera(camera, kinematics_of(cell).forward(decision.joints_rad))
     return CameraView(camera, color, depth_m, intrinsics, as_transported(pose), picture.stamp_ns)
 
 
@@ -237,7 +237,7 @@ def _asked(
     observation = Observation(
         views,
         decision.joints_rad,
-        as_transported(base_from_tcp(decision.joints_rad, robot.cell.tool0_from_tcp)),
+        as_transported(base_from_tcp(decision.joints_rad, robot.cell)),
         robot.gripper.gripper_open(decision.gripper_opening_m),
         trial.instruction,
         decision.step,

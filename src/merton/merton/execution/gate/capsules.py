@@ -5,54 +5,18 @@ Ours: the capsules enclose the primitives of `urdf/` to within the stopping marg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.execution.kinematics import UR5
+from merton.world.arms import Capsule
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array
-
-Point = tuple[float, float, float]
 
 TIP_BEYOND_TCP_M = 0.008
 """How far the finger tips reach beyond the tool centre point, along z of `tool0`."""
 
 
-@dataclass(frozen=True)
-class Capsule:
-    """All points within `radius_m` of the segment `start` to `end` [m], fixed to a link frame.
-
-    Attributes:
-        link: name of the link in `urdf/`.
-        frame: index in `UR5.link_frames` of the frame it moves with (0 is `base`, 6 is `tool0`).
-        meets_table: whether its distance to the table is checked.
-        slide: moves by this times half the opening of the gripper along x of `tool0`.
-    """
-
-    link: str
-    frame: int
-    start: Point
-    end: Point
-    radius_m: float
-    meets_table: bool = True
-    slide: int = 0
-
-
-_UPPER_ARM_Z, _FOREARM_Z = 0.13585, 0.0165
-"""The upper arm passes beside the shoulder, the forearm comes back towards the middle (offsets along axis 2 and 3)."""
-
-_ARM = (
-    # The base stands on the table. Shoulder and upper arm can meet it only with the elbow, which has its own capsule.
-    Capsule("base_link", 0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.03), 0.070, meets_table=False),
-    Capsule("shoulder_link", 2, (0.0, 0.0, -0.03), (0.0, 0.0, 0.165), 0.060, meets_table=False),
-    Capsule("upper_arm_link", 2, (0.0, 0.0, _UPPER_ARM_Z), (UR5.a2, 0.0, _UPPER_ARM_Z), 0.058, meets_table=False),
-    Capsule("upper_arm_link", 3, (0.0, 0.0, -0.010), (0.0, 0.0, 0.165), 0.055),
-    Capsule("forearm_link", 3, (0.0, 0.0, _FOREARM_Z), (UR5.a3, 0.0, _FOREARM_Z), 0.045),
-    Capsule("wrist_1_link", 4, (0.0, 0.0, -0.120), (0.0, 0.0, 0.020), 0.042),
-    Capsule("wrist_2_link", 5, (0.0, 0.0, -UR5.d5), (0.0, 0.0, 0.020), 0.042),
-    Capsule("wrist_3_link", 6, (0.0, 0.0, -UR5.d6), (0.0, 0.0, 0.0), 0.042),
+_GRIPPER_BASE = (
     Capsule("gripper_base_link", 6, (0.0, 0.0, 0.0), (0.0, 0.0, 0.070), 0.050),
     Capsule("gripper_base_link", 6, (-0.09, 0.0, 0.095), (0.09, 0.0, 0.095), 0.026),
 )
@@ -83,7 +47,7 @@ def capsules_of(cell: CellConfig) -> tuple[Capsule, ...]:
     tip_z = cell.tool.tcp_from_tool0_z + TIP_BEYOND_TCP_M
     riding = {name: camera for name, camera in cell.cameras.named.items() if camera.parent == "tool0"}
     cameras = tuple(_camera(name, camera.parent_from_camera) for name, camera in riding.items())
-    return _ARM + cameras + _finger("left", 1, tip_z) + _finger("right", -1, tip_z)
+    return cell.arm.capsules + _GRIPPER_BASE + cameras + _finger("left", 1, tip_z) + _finger("right", -1, tip_z)
 
 
 def self_pairs(capsules: tuple[Capsule, ...]) -> NDArray[np.intp]:

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from pinocchio import SE3
 
 from merton.errors import InputError
-from merton.execution.gate.capsules import Capsule, capsules_of, self_pairs
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.gate.capsules import capsules_of, self_pairs
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UniversalRobot, kinematics_of
 from merton.execution.robots.gripper import Gripper
+from merton.world.arms import Capsule
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, transform
 
@@ -109,7 +110,8 @@ class Guard:
         self._radii = np.array([capsule.radius_m for capsule in capsules])
         self._slide = np.array([capsule.slide for capsule in capsules])
         self._stroke = cell.gripper.stroke
-        self._model = _arm()
+        self._arm = kinematics_of(cell)
+        self._model = _pinocchio_model(self._arm)
         self._data = self._model.createData()
         self._around = _Pairs(self._model, self._data)
         self._within = _Pairs(self._model, self._data)
@@ -145,7 +147,7 @@ class Guard:
         Returns:
             Ends of the axes (n, capsules, 2, 3) [m] in `base_link`, and radii (capsules,) [m].
         """
-        frames = UR5.link_frames(joints)[:, self._frames]
+        frames = self._arm.link_frames(joints)[:, self._frames]
         opening = np.broadcast_to(self._stroke if opening_m is None else np.asarray(opening_m, float), len(frames))
         local = np.broadcast_to(self._ends, (len(frames), *self._ends.shape)).copy()
         local[..., 0] += (self._slide * opening[:, None] / 2)[..., None]
@@ -227,10 +229,10 @@ class _Pairs:
 
 
 @cache
-def _arm() -> Any:
-    """Pinocchio's model of arm and fingers, from the kinematics that all other code uses."""
+def _pinocchio_model(arm: UniversalRobot) -> Any:
+    """Pinocchio's model of an arm and the fingers, from the kinematics that all other code uses."""
     model = pinocchio.Model()
-    frames = UR5.link_frames(np.zeros((1, 6)))[0]
+    frames = arm.link_frames(np.zeros((1, 6)))[0]
     parent, parent_frame = 0, np.eye(4)
     for number, frame in enumerate(frames[1:], start=1):
         step = np.linalg.solve(parent_frame, frame)

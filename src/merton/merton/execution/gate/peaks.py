@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from merton.errors import ErrorCode
 from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.kinematics import base_from_tcp
-from merton.world.geometry import Array, Matrix
+from merton.world.cell import CellConfig
+from merton.world.geometry import Array
 
 GRIPPER_CHANGE = 0.02
 """A gripper value this close to the last command is no new command: else a policy's ripple stops the arm every step."""
@@ -87,7 +88,7 @@ def positions(joints: Array, speeds: Array, step_s: float, piece: NDArray[np.int
     )
 
 
-def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -> Peaks:
+def peaks(joints: Array, speeds: Array, step_s: float, cell: CellConfig) -> Peaks:
     """The peaks of each of the n deltas between the waypoints (n + 1, 6) [rad] with speeds (n + 1, 6) [rad/s].
 
     On a cubic the acceleration is linear, so it peaks at an end; the speed peaks there or where that crosses zero.
@@ -108,7 +109,7 @@ def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -
     acceleration = (first + (last - first) * phase).reshape(-1, 6)
     difference_s = _DIFFERENCE * step_s
     near = [
-        base_from_tcp(position + h * speed + h * h / 2 * acceleration, tool0_from_tcp)[:, :3, 3]
+        base_from_tcp(position + h * speed + h * h / 2 * acceleration, cell)[:, :3, 3]
         for h in (-difference_s, 0.0, difference_s)
     ]
     tcp_speed = np.linalg.norm(near[2] - near[0], axis=1) / (2 * difference_s)

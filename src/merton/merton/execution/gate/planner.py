@@ -207,10 +207,10 @@ def detour(
     if not way.duration_s > 0 or np.abs(joints[[0, -1]] - segment.joints_rad[[0, -1]]).max() > DETOUR_TOLERANCE_RAD:
         raise refuse("does not lead from where the arm is to where it is to go")
     joints[[0, -1]] = segment.joints_rad[[0, -1]]
-    outside = [cell.workspace.outside_m(pose[:3, 3]) for pose in base_from_tcp(joints, cell.tool0_from_tcp)]
+    outside = [cell.workspace.outside_m(pose[:3, 3]) for pose in base_from_tcp(joints, cell)]
     if max(outside) > max(WORKSPACE_TOLERANCE_M, outside[0], outside[-1]):
         raise refuse(f"leaves the workspace by {max(outside):.3f} m")
-    peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
+    peak = peaks(joints, speeds, step_s, cell)
     hit, slowdown = needed_slowdown(peak, limits)
     if hit is None:
         gripper = np.full(count + 1, opened)
@@ -243,7 +243,7 @@ def _longest_safe(
     # Cutting a motion lets it end at rest earlier, which bends its last piece: so the rest is checked again.
     while len(joints) > 1:
         speeds = velocities(joints, gripper, step_s)
-        peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
+        peak = peaks(joints, speeds, step_s, cell)
         hit, slowdown = needed_slowdown(peak, limits)
         if hit is None:
             hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
@@ -274,7 +274,7 @@ def _motion(
         joints_rad=joints,
         velocities_rad_s=velocities(joints, gripper, step_s * slowdown),
         gripper_open=gripper,
-        base_from_tcp=base_from_tcp(joints, cell.tool0_from_tcp),
+        base_from_tcp=base_from_tcp(joints, cell),
         executed=len(joints) - 1,
         verdict=verdict,
         slowdown=slowdown,

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from merton.errors import ErrorCode
 from merton.execution.gate.safety import Limits, Verdict
-from merton.execution.kinematics import UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.world.action import DIMENSIONS, chunk_fault
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
@@ -62,8 +62,8 @@ def waypoints(
 
     A waypoint outside the workspace is included as the last one, so that a collision on the way to it is found.
     """
-    tcp_from_tool0 = inverse(cell.tool0_from_tcp)
-    pose = base_from_tcp(start, cell.tool0_from_tcp)
+    arm, tcp_from_tool0 = kinematics_of(cell), inverse(cell.tool0_from_tcp)
+    pose = base_from_tcp(start, cell)
     outside_at_start = cell.workspace.outside_m(pose[:3, 3])
     joints = [start]
     for index, action in enumerate(actions):
@@ -81,7 +81,7 @@ def waypoints(
                 ErrorCode.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s"
             )
         pose = compose(pose, action, frame)
-        found = UR5.solve(pose @ tcp_from_tool0, joints[-1])
+        found = arm.solve(pose @ tcp_from_tool0, joints[-1])
         if not found.success:
             return cut(ErrorCode.UNREACHABLE, f"is out of reach: {found.why}")
         turn = np.abs(found.joints - joints[-1]).max()

@@ -9,7 +9,7 @@ have; docs/reference/kinematics.md shows the error. The inverse below is the clo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from math import cos, hypot, inf, pi, sin
 
@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike
 from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import closed_form
 from merton.registry import Registry
+from merton.world.arms import ARMS, ONE_TURN, Six
+from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
 BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -80,7 +82,7 @@ class UniversalRobot:
     d4: float
     d5: float
     d6: float
-    joint_limits_rad: tuple[float, float, float, float, float, float] = (2 * pi, 2 * pi, pi, 2 * pi, 2 * pi, 2 * pi)
+    joint_limits_rad: Six
 
     @cached_property
     def _lengths(self) -> Array:
@@ -200,26 +202,27 @@ def _flat_joints(joints: ArrayLike) -> tuple[Array, tuple[int, ...]]:
     return array.reshape(-1, 6), array.shape[:-1]
 
 
-_TURN = 2 * pi
-_ENDLESS_JOINT_6 = (_TURN, _TURN, pi, _TURN, _TURN, inf)
-
-# Lengths: Universal Robots, "DH parameters for calculations of kinematics and dynamics"; the same in `ur_description`.
-# Limits: one turn either way; half a turn for the elbow, as there (the arm is in its own way before); none for joint 6
-# of the two smallest.
-UR3 = UniversalRobot("UR3", 0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819, _ENDLESS_JOINT_6)
-UR5 = UniversalRobot("UR5", 0.089159, -0.425, -0.39225, 0.10915, 0.09465, 0.0823)
-UR10 = UniversalRobot("UR10", 0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922)
-UR3e = UniversalRobot("UR3e", 0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921, _ENDLESS_JOINT_6)
-UR5e = UniversalRobot("UR5e", 0.1625, -0.425, -0.3922, 0.1333, 0.0997, 0.0996)
-UR10e = UniversalRobot("UR10e", 0.1807, -0.6127, -0.57155, 0.17415, 0.11985, 0.11655)
-UR16e = UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655)
+_ENDLESS_JOINT_6 = (*ONE_TURN[:5], inf)
 
 ROBOTS: Registry[UniversalRobot] = Registry("robot")
-"""Every model by its name."""
-for _robot in (UR3, UR5, UR10, UR3e, UR5e, UR10e, UR16e):
+"""The kinematics of every arm in `merton.world.arms`, and of four more of UR's that no cell can have yet."""
+for _arm in ARMS.values():
+    ROBOTS.add(_arm.name, UniversalRobot(_arm.name, *astuple(_arm.lengths), _arm.joint_limits_rad))
+# Lengths: as in the entries of the arms. No limit for joint 6 of the two smallest.
+for _robot in (
+    UniversalRobot("UR3", 0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819, _ENDLESS_JOINT_6),
+    UniversalRobot("UR10", 0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922, ONE_TURN),
+    UniversalRobot("UR3e", 0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921, _ENDLESS_JOINT_6),
+    UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655, ONE_TURN),
+):
     ROBOTS.add(_robot.name, _robot)
 
 
-def base_from_tcp(joints: ArrayLike, tool0_from_tcp: Matrix) -> Matrix:
-    """Pose of the tool centre point in `base_link`: joints (..., 6) [rad] -> (..., 4, 4)."""
-    return UR5.forward(joints) @ tool0_from_tcp
+def kinematics_of(cell: CellConfig) -> UniversalRobot:
+    """The kinematics of the arm of a cell."""
+    return ROBOTS[cell.robot.model]
+
+
+def base_from_tcp(joints: ArrayLike, cell: CellConfig) -> Matrix:
+    """Pose of the tool centre point of a cell's arm in `base_link`: joints (..., 6) [rad] -> (..., 4, 4)."""
+    return kinematics_of(cell).forward(joints) @ cell.tool0_from_tcp

@@ -30,9 +30,7 @@ def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> Array:
     They begin at `joints_rad` (6,) and end in the pose of home. The joints are then those of home too, unless the arm
     began in another branch of its kinematics: then a person has to jog it home.
     """
-    here, home = (
-        base_from_tcp(np.asarray(j, dtype=np.float64), cell.tool0_from_tcp) for j in (joints_rad, cell.home_joints)
-    )
+    here, home = (base_from_tcp(np.asarray(j, dtype=np.float64), cell) for j in (joints_rad, cell.home_joints))
     rise = np.array([0.0, 0.0, max(0.0, home[2, 3] - here[2, 3])])
     across = home[:3, 3] - here[:3, 3] - rise
     turn = rotation_vector_of(home[:3, :3] @ here[:3, :3].T)

@@ -17,15 +17,15 @@ def card(episodes: int, successes: int, frames: int, fps: int, provenance: Mappi
     front = {
         "pretty_name": f"Demonstrations of {provenance['source']}",
         "task_categories": ["robotics"],
-        "tags": ["LeRobot", "merton", "ur5"],
+        "tags": ["LeRobot", "merton", provenance["robot"].lower()],
         "configs": [{"config_name": "default", "data_files": "data/*/*.parquet"}],
     }
     text = f"""
 # Demonstrations of {provenance["source"]}
 
-{episodes} executed trials of a UR5 with a two-finger gripper, {successes} of them successes: {frames} frames at
-{fps} Hz, in the format of [LeRobot](https://github.com/huggingface/lerobot), version 3.0, written by Merton
-{provenance["merton"]}.
+{episodes} executed trials of a {provenance["robot"]} with a two-finger gripper, {successes} of them successes:
+{frames} frames at {fps} Hz, in the format of [LeRobot](https://github.com/huggingface/lerobot), version 3.0,
+written by Merton {provenance["merton"]}.
 
 ```python
 from lerobot.datasets.lerobot_dataset import LeRobotDataset

@@ -36,7 +36,6 @@ from merton_studies.release.lerobot.demonstration import (
 from merton_studies.release.lerobot.statistics import Statistics, of_shades, of_values
 
 VERSION = "v3.0"
-ROBOT = "ur5"
 A_FILE = 1000
 """Episodes whose frames are in one file, and files in one folder."""
 INDICES = ("frame_index", "episode_index", "index", "task_index")
@@ -75,14 +74,14 @@ def put_together(
     Args:
         out: a folder without a dataset; an unfinished one is written over.
         parts: at least one, all with the same cameras; their order is that of the episodes.
-        provenance: JSON values.
+        provenance: JSON values, `robot` among them, the name of the arm.
 
     Raises:
         InfrastructureError: a file cannot be written.
         MissingDependencyError: PyAV or pyarrow is not installed.
     """
     try:
-        return _Writer(out, parts, fps).written(provenance)
+        return _Writer(out, parts, fps, provenance["robot"]).written(provenance)
     except OSError as error:
         raise InfrastructureError(f"cannot write into {out}: {error.strerror or error}") from None
 
@@ -90,8 +89,9 @@ def put_together(
 class _Writer:
     """Writes a dataset; holds the frames of `A_FILE` episodes at a time."""
 
-    def __init__(self, out: Path, parts: Sequence[tuple[Path, Facts]], fps: int) -> None:
+    def __init__(self, out: Path, parts: Sequence[tuple[Path, Facts]], fps: int, robot: str) -> None:
         self._pyarrow, self._out, self._parts, self._fps = require_pyarrow(), out, parts, fps
+        self._robot = robot.lower()
         self._cameras = tuple(sorted(file.stem for file in parts[0][0].glob("*.mp4")))
         self._tasks: dict[str, int] = {}
         self._shades = {camera: np.zeros((3, 256), np.int64) for camera in self._cameras}
@@ -256,7 +256,7 @@ class _Writer:
 
     def _info(self) -> dict[str, Any]:
         return {
-            "codebase_version": VERSION, "robot_type": ROBOT, "total_episodes": len(self._parts),
+            "codebase_version": VERSION, "robot_type": self._robot, "total_episodes": len(self._parts),
             "total_frames": self._frames, "total_tasks": len(self._tasks), "chunks_size": A_FILE,
             "data_files_size_in_mb": 100, "video_files_size_in_mb": 200, "fps": self._fps,
             "splits": {"train": f"0:{len(self._parts)}"}, **_PATHS, "features": self._features(),

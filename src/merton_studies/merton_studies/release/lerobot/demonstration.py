@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from merton.errors import InfrastructureError
 from merton.execution.kinematics import base_from_tcp
 from merton.files import written_whole
-from merton.world.cell import ARM_JOINTS
+from merton.world.cell import ARM_JOINTS, CellConfig
 from merton.world.geometry import Array, Matrix, quaternion_of
 from merton.world.observation import Image
 from merton_studies.people.media.encoding import write_video
@@ -61,7 +61,7 @@ def ticks(duration_s: float, fps: int) -> int:
 
 
 def vectors_of(
-    joints_rad: ArrayLike, opening_m: ArrayLike, goal_m: ArrayLike, tool0_from_tcp: Matrix
+    joints_rad: ArrayLike, opening_m: ArrayLike, goal_m: ArrayLike, cell: CellConfig
 ) -> dict[str, NDArray[np.float32]]:
     """State, action and tool of each frame.
 
@@ -73,21 +73,21 @@ def vectors_of(
         joints_rad: (n, 6) of the arm.
         opening_m: (n,) distance between the finger pads.
         goal_m: (n,) the opening that was commanded last.
-        tool0_from_tcp: (4, 4), of the gripper.
+        cell: of the arm and the gripper.
     """
     joints, opening, goal = (np.asarray(values, dtype=float) for values in (joints_rad, opening_m, goal_m))
     following = np.minimum(np.arange(1, len(joints) + 1), len(joints) - 1)
     rows = {
         STATE: np.column_stack([joints, opening]),
         ACTION: np.column_stack([joints[following], goal[following]]),
-        TOOL: _tool_poses(joints, tool0_from_tcp),
+        TOOL: _tool_poses(joints, cell),
     }
     return {name: values.astype(np.float32) for name, values in rows.items()}
 
 
-def _tool_poses(joints_rad: Array, tool0_from_tcp: Matrix) -> Array:
+def _tool_poses(joints_rad: Array, cell: CellConfig) -> Array:
     """(n, 7) position [m] and quaternion; its sign, which means nothing, is such that no number jumps."""
-    poses = [base_from_tcp(joints, tool0_from_tcp) for joints in joints_rad]
+    poses = [base_from_tcp(joints, cell) for joints in joints_rad]
     turns = np.array([quaternion_of(pose) for pose in poses])
     turns[0] *= np.sign(turns[0][np.abs(turns[0]).argmax()])
     for before, turn in pairwise(turns):

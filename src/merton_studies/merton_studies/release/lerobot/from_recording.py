@@ -70,6 +70,7 @@ def export(
     wanted = [trial for trial in timeline.trials if trial.record.success or not successful]
     asked = {"source": recording.name, "recording_sha256": recording_sha256(recording), "fps": rate,
              "successful": successful}  # fmt: skip
+    cell = load_cell(linkage=timeline.linkage)
     with begun(out, asked) as parts:
         left_out, made = list(timeline.left_out), list[tuple[Path, Facts]]()
         cameras: set[str] = set()
@@ -84,8 +85,7 @@ def export(
             frames = np.arange(ticks((trial.end_ns - trial.start_ns) / 1e9, rate))
             times = np.minimum(trial.start_ns + frames * (1e9 / rate), trial.end_ns)  # then the next scene begins
             if not is_kept(folder):
-                tool = load_cell(linkage=timeline.linkage).tool0_from_tcp
-                vectors = vectors_of(*timeline.at(times), tool)
+                vectors = vectors_of(*timeline.at(times), cell)
                 keep(
                     folder, trial.instruction, vectors, {one: _shown(taken[one], times) for one in sorted(taken)}, rate
                 )
@@ -95,7 +95,7 @@ def export(
             broken = f" ({timeline.torn})" if timeline.torn else ""
             raise InputError(f"{recording} cannot be exported: {reason}{broken}")
         provenance = {
-            **asked, "merton": __version__, "left_out": left_out,
+            **asked, "merton": __version__, "robot": cell.robot.model, "left_out": left_out,
             **({"breaks_off": timeline.torn.replace(str(recording), recording.name)} if timeline.torn else {}),
             "pictures": "the last picture of each camera up to the frame's time, as the policy saw it: through the "
             "distortion of the trial. A lab's recording has them as JPEG of quality 92 unless it was asked for PNG",

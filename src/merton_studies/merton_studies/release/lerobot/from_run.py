@@ -87,7 +87,7 @@ def export(
         if not made:
             raise InputError(f"{run} cannot be exported: {left_out[0]}")
         provenance = {
-            **asked, "merton": __version__, "seed": directory.spec.seed, "left_out": left_out,
+            **asked, "merton": __version__, "robot": directory.arm, "seed": directory.spec.seed, "left_out": left_out,
             "pictures": "what the cell's cameras showed, through the distortion of the trial",
             "limits": "Simulated in MuJoCo, not recorded at a robot. Between two decisions of a policy the clock stood "
             "still. The agents are programs, not people.",
@@ -118,7 +118,7 @@ def _demonstrate(run: Path, folder: Path, record: TrialRecord, fps: int) -> str:
         [instant.joints_rad for instant, _ in shown],
         [instant.gripper_opening_m for instant, _ in shown],
         [goal_m for _, goal_m in shown],
-        ports.cell.config.tool0_from_tcp,
+        ports.cell.config,
     )
     moments = [instant for instant, _ in shown]
     ports.cameras.begin_scene()
