@@ -18,15 +18,17 @@ import pytest
 from merton.errors import InfrastructureError, InputError
 from merton.execution.robots import rtde_driver, safety_status
 from merton.execution.robots.rtde import RobotReading, RtdeRobot
-from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, RtdeDriver
+from merton.execution.robots.rtde_driver import CONTROLLER, RtdeDriver
 from merton.execution.robots.watchdog import Watchdog
 from merton.execution.trajectory import JointSpline
+from merton.world.arms import ARMS
 from patience import stretched, until
 from simulated_ur import SimulatedUr, free_address, simulated_ur
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
 pytestmark = pytest.mark.timeout(120)
 
+ARM = ARMS["UR5"]
 TIMEOUT_S = 2.0  # of heartbeats: a busy machine must not look like a dead commander
 
 
@@ -38,7 +40,7 @@ def ur() -> Iterator[SimulatedUr]:
 
 @pytest.fixture
 def robot(ur: SimulatedUr) -> Iterator[RtdeRobot]:
-    robot = RtdeRobot(ur.address, TIMEOUT_S)
+    robot = RtdeRobot(ur.address, ARM, TIMEOUT_S)
     robot.connect(stretched(30.0))
     try:
         yield robot
@@ -123,7 +125,7 @@ def test_the_unmodified_client_moves_and_sees_stops(ur: SimulatedUr) -> None:
 
 def test_a_protective_stop_is_locked_for_a_while() -> None:
     with simulated_ur("--unlock-delay", "600") as ur:
-        robot = RtdeRobot(ur.address, TIMEOUT_S)
+        robot = RtdeRobot(ur.address, ARM, TIMEOUT_S)
         robot.connect(stretched(30.0))
         ur.fault("protective_stop")
         until(lambda: reading(robot).stopped)
@@ -137,7 +139,9 @@ def test_a_protective_stop_is_locked_for_a_while() -> None:
 
 def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     readings: list[tuple[float, RobotReading]] = []
-    robot = RtdeRobot(ur.address, TIMEOUT_S, lambda reading: reading and readings.append((time.monotonic(), reading)))
+    robot = RtdeRobot(
+        ur.address, ARM, TIMEOUT_S, lambda reading: reading and readings.append((time.monotonic(), reading))
+    )
     robot.connect(stretched(30.0))
     start = reading(robot).joints_rad
     direction = np.array([1.0, -0.5, 0.4, 0.3, -0.2, 0.8])
@@ -164,7 +168,7 @@ def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     # after a set point that is far away it catches up, and the joints do so one by one
     off_path = 0.3 * result.late_max_s if starved else 1e-6
     assert np.abs(joints - start - along[:, None] * direction).max() < off_path, "it stays on its path"
-    fastest = JOINT_SPEED_RAD_S if starved else 1.5 * 0.3 * 2 * np.pi / 5
+    fastest = max(ARM.joint_speeds_rad_s) if starved else 1.5 * 0.3 * 2 * np.pi / 5
     assert np.abs(np.diff(along)).max() <= fastest * max(0.008, np.diff(clock).max()) + 0.01, "it never jumps"
     spline = JointSpline(times, path)
     lag = np.median([abs((spline.at(t - 0.07)[0] - q) @ direction) for t, q in zip(stamps, joints, strict=True)])
@@ -180,7 +184,7 @@ def test_a_stop_takes_effect_in_the_middle_of_a_motion(robot: RtdeRobot) -> None
 
 
 def test_an_arm_without_heartbeat_is_held(ur: SimulatedUr) -> None:
-    robot = RtdeRobot(ur.address, 1.0)
+    robot = RtdeRobot(ur.address, ARM, 1.0)
     robot.connect(stretched(30.0))
     try:
         number = begin(robot)
@@ -214,7 +218,7 @@ def test_an_impossible_trajectory_is_refused(robot: RtdeRobot) -> None:
     for times, joints in (([0, 1], [here]), ([1, 0], [here, here]), ([0, 1], [here, here + np.nan]), ([], [])):
         with pytest.raises(InputError):
             robot.follow(times, joints)
-    with pytest.raises(InputError, match=r"turns a joint at .* rad/s, a UR5 can do 3\.14"):
+    with pytest.raises(InputError, match=r"turns \w+_joint at .* rad/s, that of a UR5 can do 3\.14"):
         robot.follow([0.0, 0.1], [here, here + 1.0])
     with pytest.raises(InputError):
         robot.move_to([0.0] * 5)
@@ -253,7 +257,7 @@ def test_an_emergency_stop_is_not_unlocked_from_here(ur: SimulatedUr, robot: Rtd
 
 @pytest.mark.parametrize("fault", ["drop_connections", "stall 4"])
 def test_it_survives_a_lost_connection(ur: SimulatedUr, fault: str) -> None:
-    robot = RtdeRobot(ur.address, 1.0)
+    robot = RtdeRobot(ur.address, ARM, 1.0)
     robot.connect(stretched(30.0))
     try:
         number = begin(robot)
@@ -275,7 +279,7 @@ def test_it_survives_a_lost_connection(ur: SimulatedUr, fault: str) -> None:
 
 
 def test_the_controller_holds_the_arm_if_the_driver_dies(ur: SimulatedUr) -> None:
-    robot = RtdeRobot(ur.address, 1.0)
+    robot = RtdeRobot(ur.address, ARM, 1.0)
     robot.connect(stretched(30.0))
     try:
         number = begin(robot, turn_rad=5.0)
@@ -291,7 +295,7 @@ def test_the_controller_holds_the_arm_if_the_driver_dies(ur: SimulatedUr) -> Non
 
 
 def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
-    robot = RtdeRobot(ur.address, 0)  # no watchdog anywhere: nothing else would stop it
+    robot = RtdeRobot(ur.address, ARM, 0)  # no watchdog anywhere: nothing else would stop it
     robot.connect(stretched(30.0))
     try:
         number = begin(robot, turn_rad=5.0)
@@ -365,7 +369,7 @@ def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(
 
 
 def test_an_absent_controller_is_one_clear_error() -> None:
-    robot = RtdeRobot(free_address())
+    robot = RtdeRobot(free_address(), ARM)
     with pytest.raises(InfrastructureError, match="no connection to the UR controller at 127"):
         robot.connect(2.0)
     robot.close()
@@ -375,7 +379,7 @@ def test_a_controller_that_accepts_and_stays_silent_blocks_nothing() -> None:
     """The client's constructor would wait for ever, holding the global lock: hence the process of its own."""
     address = free_address()
     with socket.create_server((address, 30004)), socket.create_server((address, 29999)):
-        robot = RtdeRobot(address)
+        robot = RtdeRobot(address, ARM)
         with pytest.raises(InfrastructureError, match="no connection"):
             robot.connect(1.0)
         began_s = time.monotonic()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from merton.execution.gate.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Gu
 from merton.execution.gate.safety import MODES, Limits, limits_of_mode
 from merton.execution.kinematics import ROBOTS
 from merton.execution.robots.gripper import Gripper
-from merton.files import resource
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array, from_rpy, inverse
 
@@ -115,67 +112,6 @@ class TestGuard:
         at_home, folded_up = guard.self_clearances(np.stack([cell.home_joints, folded]))
         assert at_home.distance_m > 0.02
         assert folded_up.distance_m < 0
-
-    def test_capsules_hold_the_drawn_robot(self, cell: CellConfig) -> None:
-        """No corner of a shape in `urdf/` sticks out of the capsules further than the stopping margin."""
-        xacro = pytest.importorskip("xacro")
-        robot = ElementTree.fromstring(
-            xacro.process_file(str(resource("merton_description", "urdf/cell.urdf.xacro"))).toxml()
-        )
-        joints = np.random.default_rng(2).uniform(-np.pi, np.pi, (20, 6))
-        ends, radii = Guard(cell).capsules(joints, np.zeros(20))
-        start, axis = ends[:, :, 0], ends[:, :, 1] - ends[:, :, 0]
-        frames = UR5.link_frames(joints)
-        worst = 0.0
-        for link, frame, offset in _moving_links(robot):
-            for points in _corners(robot, link):
-                world = np.einsum("nij,pj->npi", frames[:, frame] @ offset, points)[..., None, :3]
-                along = np.clip(((world - start[:, None]) * axis[:, None]).sum(-1) / (axis[:, None] ** 2).sum(-1), 0, 1)
-                gaps = np.linalg.norm(world - start[:, None] - along[..., None] * axis[:, None], axis=-1) - radii
-                worst = max(worst, float(gaps.min(axis=-1).max()))
-        assert worst < Limits().stopping_margin_m
-
-
-def _moving_links(robot: ElementTree.Element) -> list[tuple[str, int, Array]]:
-    """Links of the arm and the closed gripper with collision shapes, each as (name, link frame, pose in that frame)."""
-    frames = {
-        f"{name}_link": index
-        for index, name in enumerate(("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3"), start=1)
-    }
-    found = [(link, frame, np.eye(4)) for link, frame in frames.items()]
-    for link, frame, pose in found:  # grows while it is read
-        for joint in robot.findall("joint"):
-            parent, child, origin = joint.find("parent"), joint.find("child"), joint.find("origin")
-            assert parent is not None
-            assert child is not None
-            if parent.get("link") == link and child.get("link") not in frames:
-                found.append((str(child.get("link")), frame, pose @ _pose(origin)))
-    return [entry for entry in found if robot.find(f"link[@name='{entry[0]}']/collision") is not None]
-
-
-def _pose(origin: ElementTree.Element | None) -> Array:
-    if origin is None:
-        return np.eye(4)
-    return from_rpy(*([float(x) for x in origin.get(key, "0 0 0").split()] for key in ("xyz", "rpy")))
-
-
-def _corners(robot: ElementTree.Element, link: str) -> list[Array]:
-    """Corners of boxes and rims of cylinders of a link, (points, 4) in the link's frame."""
-    shapes = []
-    for collision in robot.findall(f"link[@name='{link}']/collision"):
-        box, cylinder = collision.find("geometry/box"), collision.find("geometry/cylinder")
-        if box is not None:
-            half = np.array([float(x) for x in box.get("size", "").split()]) / 2
-            points = np.array([(i, j, k) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]) * half
-        elif cylinder is not None:
-            radius, length = float(cylinder.get("radius", "")), float(cylinder.get("length", ""))
-            turn = np.linspace(0, 2 * np.pi, 24)
-            rim = np.c_[radius * np.cos(turn), radius * np.sin(turn), np.full(24, length / 2)]
-            points = np.r_[rim, rim * (1, 1, -1)]
-        else:
-            continue
-        shapes.append(np.c_[points, np.ones(len(points))] @ _pose(collision.find("origin")).T)
-    return shapes
 
 
 class TestHeldObject:

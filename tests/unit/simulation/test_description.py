@@ -117,20 +117,6 @@ def test_joints_have_the_names_limits_and_the_mimic_of_the_real_ones(robot: Elem
     assert moving[FINGER_JOINTS[1]].find("mimic").get("joint") == FINGER_JOINTS[0]
 
 
-def test_every_solid_link_has_a_possible_inertia(robot: ElementTree.Element) -> None:
-    for link in robot.findall("link"):
-        inertial = link.find("inertial")
-        if inertial is None:
-            assert link.find("collision") is None, f"{link.get('name')} can be touched but weighs nothing"
-            continue
-        assert float(inertial.find("mass").get("value")) > 0
-        values = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}
-        rows = [("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz")]
-        moments = np.linalg.eigvalsh([[values[key] for key in row] for row in rows])
-        assert moments[0] > 0, link.get("name")
-        assert moments[0] + moments[1] >= moments[2] * (1 - 1e-12), link.get("name")
-
-
 def test_no_meshes_and_a_total_mass_of_a_ur5(robot: ElementTree.Element) -> None:
     assert robot.find(".//mesh") is None
     arm = ["shoulder_link", "upper_arm_link", "forearm_link", "wrist_1_link", "wrist_2_link", "wrist_3_link"]

@@ -82,10 +82,10 @@ class JointSpline:
         ss = s * s
         return p + v * s + square * ss + cube * (ss * s), v + square * s * 2 + cube * ss * 3
 
-    def peak_speed_rad_s(self) -> float:
-        """Highest speed of any joint anywhere on the spline [rad/s]: at a piece's ends, or where its slope peaks."""
+    def peak_speeds_rad_s(self) -> Array:
+        """Highest speed of each joint on the spline, (6,) [rad/s]: at a piece's ends, or where its slope peaks."""
         if len(self.times_s) < 2:
-            return 0.0
+            return np.zeros(6)
         steps = np.diff(self.times_s)[:, None]
         mean = np.diff(self.joints_rad, axis=0) / steps
         v0, v1 = self.velocities_rad_s[:-1], self.velocities_rad_s[1:]
@@ -94,4 +94,8 @@ class JointSpline:
         with np.errstate(divide="ignore", invalid="ignore"):
             u = np.nan_to_num(np.clip(-linear / (2 * square), 0.0, 1.0))
         inside = v0 + linear * u + square * u**2
-        return float(max(np.abs(self.velocities_rad_s).max(), np.abs(inside).max()))
+        return np.asarray(np.maximum(np.abs(self.velocities_rad_s).max(axis=0), np.abs(inside).max(axis=0)))
+
+    def peak_speed_rad_s(self) -> float:
+        """Highest speed of any joint anywhere on the spline [rad/s]."""
+        return float(self.peak_speeds_rad_s().max())

@@ -1,8 +1,8 @@
 """State of the simulated UR controller: joints, registers, the control program and the safety state.
 
-A stand-in for a UR5 of the CB3 series, not a model of one: the joints follow their targets with a lag and within speed
-limits, without mass and without contacts. The program is that of the package ur-rtde: it takes a command number from
-input register 0 and answers in output register 0.
+A stand-in for an arm on a controller of the CB3 series, not a model of one: the joints follow their targets with a lag
+and within speed limits, without mass and without contacts. The program is that of the package ur-rtde: it takes a
+command number from input register 0 and answers in output register 0.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from enum import Enum
 
 import numpy as np
 
+from merton.world.arms import Arm
 from merton.world.geometry import Array
 
 CYCLE_S = 0.008
 """One control cycle of a CB3 controller: 125 Hz."""
 
-JOINT_SPEED_RAD_S = 3.14
-"""UR5 user manual: every joint turns up to 180 degrees a second."""
-
 JOINT_ACCELERATION_RAD_S2 = 40.0
 """Ours: the most that the ur-rtde client allows; it also brakes the arm in a protective or an emergency stop."""
 
 JOINT_LIMIT_RAD = 2 * np.pi
-"""UR5 user manual: every joint turns 360 degrees either way."""
+"""Every joint turns 360 degrees either way, the elbow too: the manuals."""
 
 REGISTERS = 48
 
@@ -61,11 +59,13 @@ class UrArm:
     """The state of the controller, advanced one cycle at a time.
 
     Args:
+        arm: with the speeds of whose joints it moves.
         joints_rad: (6,) at the start.
         unlock_delay_s: time after a protective stop before it can be unlocked; 5 s on real controllers.
     """
 
-    def __init__(self, joints_rad: Array, unlock_delay_s: float = 5.0) -> None:
+    def __init__(self, arm: Arm, joints_rad: Array, unlock_delay_s: float = 5.0) -> None:
+        self.arm = arm
         self.joints_rad = np.array(joints_rad, dtype=np.float64)
         self.velocities_rad_s = np.zeros(6)
         self.target_rad = self.joints_rad.copy()
@@ -74,6 +74,7 @@ class UrArm:
         self.program_running = False
         self.input_int, self.output_int = [0] * REGISTERS, [0] * REGISTERS
         self.input_double, self.output_double = [0.0] * REGISTERS, [0.0] * REGISTERS
+        self._fastest = np.array(arm.joint_speeds_rad_s)
         self._unlock_delay_s = unlock_delay_s
         self._stopped_at_s = 0.0
         self._input_time_s = 0.0
@@ -195,7 +196,7 @@ class UrArm:
         else:
             limit = self._acceleration * CYCLE_S
             wanted = self.velocities_rad_s - np.clip(self.velocities_rad_s, -limit, limit)
-        self.velocities_rad_s = np.clip(wanted, -JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S)
+        self.velocities_rad_s = np.clip(wanted, -self._fastest, self._fastest)
         self.joints_rad = np.clip(self.joints_rad + self.velocities_rad_s * CYCLE_S, -JOINT_LIMIT_RAD, JOINT_LIMIT_RAD)
         if self._motion == "brake":
             self.target_rad = self.joints_rad.copy()

@@ -29,11 +29,10 @@ import numpy as np
 from merton.simulation.ur_arm import CYCLE_S, REGISTERS, Safety, UrArm
 from merton.simulation.urcap_server import PORT as GRIPPER_PORT
 from merton.simulation.urcap_server import UrcapServer
+from merton.world.cell import load_cell
 
 RTDE_PORT, SCRIPT_PORT, DASHBOARD_PORT = 30004, 30003, 29999
 VERSION = (3, 15, 8, 106339)
-HOME_RAD = (-0.2450, -1.6559, 1.3857, -1.3006, -1.5708, -0.2450)
-"""As `home_joints` of config/cell.yaml; this process reads no configuration."""
 
 UNREAD_LIMIT = 1 << 20
 """Bytes a client may leave unread before its connection is closed."""
@@ -279,7 +278,7 @@ class UrController:
             "safetystatus": f"Safetystatus: {arm.safety.title}",
             "running": f"Program running: {str(arm.program_running).lower()}",
             "programState": f"{'PLAYING' if arm.program_running else 'STOPPED'} <unnamed>",
-            "get robot model": "UR5",
+            "get robot model": arm.arm.name.removesuffix("e"),
             "stop": "Stopped",
             "close safety popup": "closing safety popup",
             "close popup": "closing popup",
@@ -332,12 +331,14 @@ def main() -> None:
     parser.add_argument(
         "--address", default="127.0.0.1", help="loopback address to listen on; ports are fixed by ur-rtde"
     )
-    parser.add_argument("--joints", type=float, nargs=6, default=HOME_RAD, help="where the arm stands at first [rad]")
+    parser.add_argument("--joints", type=float, nargs=6, help="where the arm stands at first [rad]; home if not given")
     parser.add_argument("--unlock-delay", type=float, default=5.0, help="how long a protective stop stays locked [s]")
     options = parser.parse_args()
-    if not np.isfinite(options.joints).all():
+    cell = load_cell()
+    joints = np.array(options.joints if options.joints else cell.home_joints)
+    if not np.isfinite(joints).all():
         parser.error("--joints takes six finite angles")
-    controller = UrController(UrArm(np.array(options.joints), options.unlock_delay), UrcapServer())
+    controller = UrController(UrArm(cell.arm, joints, options.unlock_delay), UrcapServer())
     try:
         asyncio.run(controller.run(options.address))
     except OSError as error:

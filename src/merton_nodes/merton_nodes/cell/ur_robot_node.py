@@ -1,4 +1,4 @@
-"""The real cell's arm and gripper behind the cell's topics: a UR5 through RTDE, a 2F-140 through its URCap."""
+"""The real cell's arm and gripper behind the cell's topics: an arm of UR's through RTDE, a 2F-140 through its URCap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trajectory_msgs.msg import JointTrajectory
 from merton.errors import InputError, MertonError
 from merton.execution.robots.rtde import RtdeRobot
 from merton.execution.robots.safety_status import REDUCED_BIT
-from merton.world.cell import ARM_JOINTS
+from merton.world.cell import ARM_JOINTS, load_cell
 from merton_nodes.cell.messages import spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
@@ -47,7 +47,7 @@ class UrRobotNode(RobotNode):
         connect_s = self.parameter(
             "connect_timeout_s", 15.0, "time to connect to arm and gripper [s]", minimum=1.0, maximum=120.0
         )
-        self.robot = RtdeRobot(hostname, timeout_s)
+        self.robot = RtdeRobot(hostname, load_cell().arm, timeout_s)
         self.make_gripper(gripper_hostname or hostname)
         self.closing.callback(self.robot.close)  # before the gripper's: it stops the arm
         self.robot.connect(connect_s)

@@ -117,7 +117,7 @@ def plan(
     start = np.array(start_joints, dtype=np.float64)
     if start.shape != (6,) or not np.isfinite(start).all():
         raise InputError(f"the start must be six finite joint angles, got {start_joints!r}")
-    limits = limits or Limits()
+    limits = (limits or Limits()).within(cell.arm)
     opened = np.nan if start_gripper is None else float(start_gripper)
     actions, fault = checked_actions(deltas, step_s, frame, limits)
     if fault is not None:
@@ -152,7 +152,7 @@ def plan_again(
         return motion
     step_s = float(motion.times_s[1]) / motion.slowdown
     joints, gripper = motion.joints_rad, motion.gripper_open
-    limits, joints_left, gripper_left = limits or Limits(), joints[first:], gripper[first:]
+    limits, joints_left, gripper_left = (limits or Limits()).within(cell.arm), joints[first:], gripper[first:]
     rest = _longest_safe(
         joints_left, gripper_left, step_s, Verdict(), cell, limits, held, first, until_contact=until_contact
     )
@@ -211,7 +211,7 @@ def detour(
     if max(outside) > max(WORKSPACE_TOLERANCE_M, outside[0], outside[-1]):
         raise refuse(f"leaves the workspace by {max(outside):.3f} m")
     peak = peaks(joints, speeds, step_s, cell)
-    hit, slowdown = needed_slowdown(peak, limits)
+    hit, slowdown = needed_slowdown(peak, limits.within(cell.arm))
     if hit is None:
         gripper = np.full(count + 1, opened)
         predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)

@@ -5,10 +5,11 @@ All of it supplements the safety controller of the robot and never replaces it. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nan
 
 from merton.errors import ErrorCode, InputError, UnknownNameError
+from merton.world.arms import Arm
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Verdict:
         return self.code is ErrorCode.COLLISION
 
 
+SHARE_OF_JOINT_SPEED = 0.96
+"""The gate asks joints for this part of the speed that they can do at most. Ours: 3 rad/s of a UR5's pi."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of a delta, and of the motion that carries it out.
@@ -59,7 +64,7 @@ class Limits:
         stopping_margin_m: distance to table, walls and itself that is never given up on purpose [m].
         peak_tcp_speed_m_s: of the tool centre point at any instant [m/s].
         peak_tcp_acceleration_m_s2: of the tool centre point at any instant [m/s2]; g is where a grip may slip.
-        peak_joint_speed_rad_s: of any joint at any instant [rad/s]; a UR5 can do pi.
+        peak_joint_speed_rad_s: of any joint at any instant [rad/s]; less for an arm that cannot, see `within`.
         peak_joint_acceleration_rad_s2: of any joint at any instant [rad/s2]; half the limit of an unloaded UR5.
         most_slowdown: a chunk that would have to be slowed down more than this many times is refused where it is worst.
     """
@@ -76,6 +81,11 @@ class Limits:
     peak_joint_speed_rad_s: float = 3.0
     peak_joint_acceleration_rad_s2: float = 40.0
     most_slowdown: float = 10.0
+
+    def within(self, arm: Arm) -> Limits:
+        """The same, with a peak speed of the joints that the slowest joint of an arm can follow."""
+        fastest = SHARE_OF_JOINT_SPEED * min(arm.joint_speeds_rad_s)
+        return replace(self, peak_joint_speed_rad_s=fastest) if fastest < self.peak_joint_speed_rad_s else self
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

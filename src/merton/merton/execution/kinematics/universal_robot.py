@@ -9,7 +9,7 @@ have; docs/reference/kinematics.md shows the error. The inverse below is the clo
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import cos, hypot, inf, pi, sin
 
@@ -207,15 +207,16 @@ _ENDLESS_JOINT_6 = (*ONE_TURN[:5], inf)
 ROBOTS: Registry[UniversalRobot] = Registry("robot")
 """The kinematics of every arm in `merton.world.arms`, and of four more of UR's that no cell can have yet."""
 for _arm in ARMS.values():
-    ROBOTS.add(_arm.name, UniversalRobot(_arm.name, *astuple(_arm.lengths), _arm.joint_limits_rad))
-# Lengths: as in the entries of the arms. No limit for joint 6 of the two smallest.
+    ROBOTS.add(_arm.name, UniversalRobot(_arm.name, **asdict(_arm.lengths), joint_limits_rad=_arm.joint_limits_rad))
+# Lengths: published as those of the arms. No limit for joint 6 of the two smallest.
 for _robot in (
     UniversalRobot("UR3", 0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819, _ENDLESS_JOINT_6),
     UniversalRobot("UR10", 0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922, ONE_TURN),
     UniversalRobot("UR3e", 0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921, _ENDLESS_JOINT_6),
     UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655, ONE_TURN),
 ):
-    ROBOTS.add(_robot.name, _robot)
+    if _robot.name not in ARMS:
+        ROBOTS.add(_robot.name, _robot)
 
 
 def kinematics_of(cell: CellConfig) -> UniversalRobot:

@@ -1,6 +1,6 @@
-"""A UR5 through RTDE: joint trajectories streamed at 125 Hz, with stops, heartbeats and reconnection.
+"""An arm of UR's through RTDE: joint trajectories streamed at 125 Hz, with stops, heartbeats and reconnection.
 
-    robot = RtdeRobot("192.0.2.10")
+    robot = RtdeRobot("192.0.2.10", load_cell().arm)
     robot.connect()
     number = robot.follow(times_s, joints_rad)
     while not robot.result_of(number): robot.beat()
@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from merton.errors import InfrastructureError, InputError, MertonError, missing
-from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, child_main
+from merton.execution.robots.rtde_driver import child_main
 from merton.execution.robots.safety_status import EMERGENCY_BITS, PROTECTIVE_STOP_BIT, STOP_BITS, describe
 from merton.execution.trajectory import JointSpline
 from merton.processes import SupervisedDriver
+from merton.world.arms import Arm
+from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array
 
 CONNECT_S = 10.0
@@ -83,6 +85,7 @@ class RtdeRobot:
 
     Args:
         hostname: address of the controller.
+        arm: which no trajectory may ask to turn faster than it can.
         command_timeout_s: time without `beat` after which the driver holds a motion, and silence of the driver after
             which the controller holds the arm [s]; 0 switches both off.
         on_reading: called after each reading, and with None after a lost connection, from a thread of this object.
@@ -91,6 +94,7 @@ class RtdeRobot:
     def __init__(
         self,
         hostname: str,
+        arm: Arm,
         command_timeout_s: float = 0.2,
         on_reading: Callable[[RobotReading | None], None] | None = None,
     ) -> None:
@@ -98,7 +102,7 @@ class RtdeRobot:
             raise missing("ur-rtde (Python 3.10 to 3.12)", "lab", "a UR robot")
         if not 0 <= command_timeout_s < np.inf:
             raise InputError(f"command_timeout_s must be 0 or more seconds, got {command_timeout_s!r}")
-        self.hostname, self.command_timeout_s = hostname, command_timeout_s
+        self.hostname, self.arm, self.command_timeout_s = hostname, arm, command_timeout_s
         self.reading: RobotReading | None = None
         """The newest state; None while there is no connection."""
         self.error = "not connected yet"
@@ -151,9 +155,11 @@ class RtdeRobot:
             InfrastructureError: no connection, or a safety stop.
         """
         spline = JointSpline(times_s, joints_rad, velocities_rad_s)
-        peak = spline.peak_speed_rad_s()
-        if peak > JOINT_SPEED_RAD_S:
-            raise InputError(f"the trajectory turns a joint at {peak:.2f} rad/s, a UR5 can do {JOINT_SPEED_RAD_S:g}")
+        for joint, peak, limit in zip(ARM_JOINTS, spline.peak_speeds_rad_s(), self.arm.joint_speeds_rad_s, strict=True):
+            if peak > limit:
+                raise InputError(
+                    f"the trajectory turns {joint} at {peak:.2f} rad/s, that of a {self.arm.name} can do {limit:.3g}"
+                )
         return self._begin("follow", spline.times_s, spline.joints_rad, spline.velocities_rad_s)
 
     def move_to(self, joints_rad: ArrayLike, speed_rad_s: float = 0.5, acceleration_rad_s2: float = 1.0) -> int:

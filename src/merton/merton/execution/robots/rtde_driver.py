@@ -27,7 +27,7 @@ from merton.execution.trajectory import JointSpline
 from merton.world.geometry import Array
 
 CYCLE_S = 0.008
-"""125 Hz: the control cycle of a CB3 controller."""
+"""125 Hz: the control cycle of a CB3 controller; one of the e-Series, whose own is 500 Hz, takes set points so, too."""
 
 LOOKAHEAD_S, GAIN = 0.05, 500.0
 """servoJ smooths over this time (0.03 .. 0.2) with this gain (100 .. 2000). Ours: half the default lag, the gain in the
@@ -38,8 +38,8 @@ SERVO_DECELERATION_M_S2 = 10.0
 JOINT_DECELERATION_RAD_S2 = 4.0
 """stopJ, after a moveJ. Ours: twice the client's default."""
 
-JOINT_SPEED_RAD_S = 3.14
-"""UR5 user manual: 180 degrees a second, every joint."""
+IGNORED = 3.14
+"""Speed and acceleration of servoJ, which the controller ignores; the client refuses greater ones."""
 
 START_TOLERANCE_RAD = 0.02
 """A trajectory must start this close to where the arm is. Ours: a centimetre at half the arm's reach."""
@@ -242,9 +242,7 @@ class RtdeDriver:
         elapsed_s = now - motion.begin_s
         motion.setpoint_rad, motion.speed_rad_s = spline.at(elapsed_s)
         motion.late_s.append(now - self.due_s)
-        if not self.control.servoJ(
-            motion.setpoint_rad.tolist(), JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S, CYCLE_S, LOOKAHEAD_S, GAIN
-        ):
+        if not self.control.servoJ(motion.setpoint_rad.tolist(), IGNORED, IGNORED, CYCLE_S, LOOKAHEAD_S, GAIN):
             self.finish(self.safety_stop() or "the controller refused a set point")
         elif elapsed_s >= spline.duration_s:
             if self.near(motion.goal_rad):
