@@ -36,7 +36,7 @@ def test_peaks_agree_with_dense_samples(cell: CellConfig, seed: int, step_s: flo
     if seed == 3:
         joints[2::2] = joints[0]  # to and fro
     speeds = velocities(joints, np.ones(7), step_s)
-    found = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
+    found = peaks(joints, speeds, step_s, cell)
     spline = CubicHermiteSpline(np.arange(7) * step_s, joints, speeds)
     for index in range(6):
         # Within the piece: at its ends the acceleration jumps.
@@ -57,9 +57,9 @@ def test_peaks_agree_with_dense_samples(cell: CellConfig, seed: int, step_s: flo
 def test_golden_from_rest_into_a_steady_motion(cell: CellConfig) -> None:
     # By hand: from rest into steps of d each h the cubic begins with 4 d/h^2; from rest to rest, 6 d/h^2 and 1.5 d/h.
     joints = cell.home_joints + np.arange(4)[:, None] * np.eye(6)[0] * 0.1
-    found = peaks(joints, velocities(joints, np.ones(4), 0.2), 0.2, cell.tool0_from_tcp)
+    found = peaks(joints, velocities(joints, np.ones(4), 0.2), 0.2, cell)
     assert found.joint_acceleration == pytest.approx([10.0, 0.0, 10.0], abs=1e-9)
-    alone = peaks(joints[:2], np.zeros((2, 6)), 0.2, cell.tool0_from_tcp)
+    alone = peaks(joints[:2], np.zeros((2, 6)), 0.2, cell)
     assert alone.joint_acceleration == pytest.approx([15.0])
     assert alone.joint_speed == pytest.approx([0.75])
 
@@ -72,7 +72,7 @@ def test_slower_by_a_factor_is_the_same_path(cell: CellConfig) -> None:
     )
     assert slow == pytest.approx(fast, abs=1e-12)
     one, other = (
-        peaks(joints, velocities(joints, np.ones(7), step_s), step_s, cell.tool0_from_tcp) for step_s in (0.2, 0.4)
+        peaks(joints, velocities(joints, np.ones(7), step_s), step_s, cell) for step_s in (0.2, 0.4)
     )
     assert other.tcp_speed == pytest.approx(one.tcp_speed / 2)
     assert other.tcp_acceleration == pytest.approx(one.tcp_acceleration / 4, rel=1e-5)

@@ -291,7 +291,7 @@ class TestPace:
     def test_each_limit_slows_the_whole_motion_down(self, cell: CellConfig, field: str, order: int) -> None:
         actions = deltas(5, x=0.03, y=0.02, z=-0.02)
         free = run(cell, actions)
-        peak = peaks(free.joints_rad, free.velocities_rad_s, STEP_S, cell.tool0_from_tcp)
+        peak = peaks(free.joints_rad, free.velocities_rad_s, STEP_S, cell)
         reached = getattr(peak, field.removeprefix("peak_").rsplit("_m_s")[0].rsplit("_rad_s")[0]).max()
         added = ADDED_TO_SPEED if order == 1 else ADDED_TO_ACCELERATION
         slow = run(cell, actions, limits=Limits(**{field: added * reached / 2**order}))

@@ -1,6 +1,6 @@
 """The arms that a cell can have, by the names that `robot.model` of config/cell.yaml takes.
 
-Each file of this folder registers one arm; a new arm is a new file here and a xacro, see docs/adding_a_robot.md.
+Each file of this folder registers one arm; a new arm is a new file here and a xacro, see docs/use/adding_a_robot.md.
 """
 
 from importlib import import_module

@@ -16,7 +16,7 @@ from merton.errors import InfrastructureError
 from merton.execution.kinematics import base_from_tcp
 from merton.files import written_whole
 from merton.world.cell import ARM_JOINTS, CellConfig
-from merton.world.geometry import Array, Matrix, quaternion_of
+from merton.world.geometry import Array, quaternion_of
 from merton.world.observation import Image
 from merton_studies.people.media.encoding import write_video
 
