@@ -71,9 +71,7 @@ def test_slower_by_a_factor_is_the_same_path(cell: CellConfig) -> None:
         positions(joints, velocities(joints, np.ones(7), step_s), step_s, piece, phase) for step_s in (0.2, 0.74)
     )
     assert slow == pytest.approx(fast, abs=1e-12)
-    one, other = (
-        peaks(joints, velocities(joints, np.ones(7), step_s), step_s, cell) for step_s in (0.2, 0.4)
-    )
+    one, other = (peaks(joints, velocities(joints, np.ones(7), step_s), step_s, cell) for step_s in (0.2, 0.4))
     assert other.tcp_speed == pytest.approx(one.tcp_speed / 2)
     assert other.tcp_acceleration == pytest.approx(one.tcp_acceleration / 4, rel=1e-5)
 
