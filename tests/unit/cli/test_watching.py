@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from merton.cli import runs, watching
-from merton.experiment.plan import AgentSpec, ExperimentSpec
+from merton.cli import watching
 from merton.graph.spec import GraphSpec, NodeSpec, load_graph
 from merton.graph.supervisor import READY, Supervisor, ready_nodes
 from patience import until
@@ -53,21 +52,11 @@ def test_the_operators_page_takes_another_port_if_its_own_is_taken(monkeypatch: 
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         monkeypatch.setattr(watching, "MONITOR_PORT", holder.getsockname()[1])
-        changed, address = watching.with_monitor(graph("one"))
-    port = changed.nodes[-1].parameters["port"]
+        page, address = watching.operator_page()
+    changed, port = graph("one").beside(page), page.parameters["port"]
     assert address == f"http://127.0.0.1:{port}/"
     assert changed.can_do_without(watching.MONITOR), "a run goes on without its page"
     assert not changed.can_do_without("one")
-
-
-def test_the_models_of_an_experiment_are_loaded_before_its_first_trial() -> None:
-    agents = (AgentSpec(id="a", vlm="tiny-vlm", vla="servo"), AgentSpec(id="b", vla="servo"))
-    spec = ExperimentSpec(name="x", agents=agents, tasks=("reach",))
-    models = runs.models_of(spec, in_lab=False)
-    assert models == {"vlm_node": ["tiny-vlm", "describe"], "vla_node": ["servo", "oracle"]}
-    assert runs.models_of(spec, in_lab=True)["vla_node"] == ["servo"], "a real cell has no oracle"
-    loaded = {node.name: node.parameters.get("preload") for node in load_graph("sim").with_models(models).nodes}
-    assert (loaded["vlm_node"], loaded["vla_node"]) == (("tiny-vlm", "describe"), ("servo", "oracle"))
 
 
 @pytest.mark.parametrize("name", ["sim", "lab", "gazebo"])

@@ -1,4 +1,4 @@
-"""The snippets of docs/use/python.md print what the page shows."""
+"""The snippets of docs/use/python.md print what the page shows (that of a graph: tests/system/test_python_graph.py)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,26 @@ from pathlib import Path
 import pytest
 
 from merton import __all__ as public
+from python_page import IN_GRAPH, Snippet, snippets
 
-ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "use" / "python.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 LONGEST = 10
 """Lines of a snippet, at most."""
-
-BLOCKS = BLOCK.findall(PAGE)
-SNIPPETS = [text for kind, text in BLOCKS if kind == "python"]
-OUTPUTS = [text for kind, text in BLOCKS if kind == "text"]
+SNIPPETS = snippets()
 
 
-@pytest.mark.parametrize(("snippet", "output"), zip(SNIPPETS, OUTPUTS, strict=True), ids=re.findall(r"## (.*)", PAGE))
-def test_a_snippet_prints_what_the_page_shows(tmp_path: Path, snippet: str, output: str) -> None:
-    assert len(snippet.splitlines()) <= LONGEST
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
-    (tmp_path / "scores.csv").write_text(next(text for kind, text in BLOCKS if kind == "csv"), encoding="utf-8")
-    ended = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("snippet", [one for one in SNIPPETS if one.heading != IN_GRAPH], ids=lambda one: one.heading)
+def test_a_snippet_prints_what_the_page_shows(tmp_path: Path, snippet: Snippet) -> None:
+    ended = snippet.run(tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == output
+    assert ended.stdout == snippet.output
+
+
+def test_snippets_are_short() -> None:
+    assert [one.heading for one in SNIPPETS if len(one.code.splitlines()) > LONGEST] == []
 
 
 def test_the_page_uses_public_packages_alone() -> None:
-    used = {name for snippet in SNIPPETS for name in re.findall(r"(?:from|import) merton\.(\w+)", snippet)}
+    used = {name for one in SNIPPETS for name in re.findall(r"(?:from|import) merton\.(\w+)", one.code)}
     assert used <= set(public)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from merton.cli import runs
+from merton.cli.continuation import continuation_of
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
@@ -232,9 +232,9 @@ def test_names_of_files(tmp_path: Path) -> None:
 
 def test_a_recorded_run_that_ends_early_says_how_to_go_on_recording(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, resource("merton_bringup", "config/experiments/quickstart.yaml"), "night")
-    said = runs.continuation_of(run, "lab", {"robot_ip": "192.0.2.10"}, True)
+    said = continuation_of(run, "lab", {"robot_ip": "192.0.2.10"}, True)
     assert said.endswith("--name night --graph lab --record --set robot_ip=192.0.2.10")
-    assert "--record" not in runs.continuation_of(run, "sim", {}, False)
+    assert "--record" not in continuation_of(run, "sim", {}, False)
 
 
 def test_a_graph_starts_its_recorder_only_if_asked() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merton.cli.console import print_err, progress
+from merton.cli.continuation import continuation_of
 from merton.errors import InputError, UnknownNameError, require
 from merton.files import locked_folder
 
@@ -87,7 +88,6 @@ def run_here(directory: RunDirectory, chosen: Workers) -> None:
     Raises:
         InfrastructureError: a trial failed in every attempt, or workers died of it; earlier results are safe.
     """
-    from merton.cli.runs import continuation_of
     from merton.experiment.workers import cells, complete
     from merton.results.store import ResultStore
 

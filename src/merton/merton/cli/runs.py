@@ -4,41 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
-from merton.cli.watching import exit_before_ready, open_once_ready, with_monitor
+from merton.cli.continuation import RUNS, continuation_of
+from merton.cli.watching import exit_before_ready, open_once_ready, operator_page
 from merton.errors import InputError
-from merton.files import locked_folder, resource
+from merton.files import resource
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import (
     Exit,
     Supervisor,
     claim_domain,
-    enclave,
     environment,
-    find_executable,
     last_lines,
     users_domain,
 )
 from merton.recording.writer import free_path, mcap_writer
 
 if TYPE_CHECKING:
-    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
     from merton.results.records import TrialRecord
 
 NODE_DIED = 3
 """Exit code of a run whose graph lost a process that it needs."""
-RUNS = Path("runs")
-CLIENT = "run_experiment"
-"""The process that runs the experiment in the graph."""
 
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
@@ -82,6 +74,7 @@ def run_command(
     from merton.cli.run_in_process import Workers, begun_otherwise, run_here
     from merton.config import load
     from merton.experiment.dry_run import not_ready, outline
+    from merton.experiment.in_graph import refusal
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory, latest_run
 
@@ -90,7 +83,7 @@ def run_command(
     chosen = Workers.chosen(in_process, workers, engine, [option for option, given in of_graph.items() if given])
     load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
     spec = load(experiment, ExperimentSpec)
-    if refused := _refused_by(graph, spec):
+    if refused := refusal(spec, graph):
         raise InputError(f"{experiment}: {refused}")
     if dry_run:
         for line in [*outline(spec), *not_ready(spec)]:
@@ -109,18 +102,6 @@ def run_command(
         _end(directory)
     else:
         _execute(directory, resume, record, graph, values, monitor)
-
-
-def _refused_by(graph: str, spec: ExperimentSpec) -> str:
-    """Why the graph cannot run the experiment, in words; empty if it can."""
-    if spec.stop_rule == "contact" and graph != "sim":
-        return (
-            f"with stop_rule: contact the arm runs into table and walls, so it is refused for the graph {graph}; only "
-            "sim is for it"
-        )
-    if spec.only_rendered and graph != "sim":
-        return f"in the graph {graph} {spec.only_rendered}; only sim is for it"
-    return ""
 
 
 def report_command(
@@ -175,7 +156,7 @@ def up_command(
         ended = exit_before_ready(supervisor)
         if ended is None:
             print_err(f"ready: {len(spec.nodes)} nodes. Watch them: ROS_DOMAIN_ID={domain} {own_command('monitor')}")
-        _report_death(_first_exit(supervisor, ended))
+        _report_death(supervisor.first_needed_exit(_report_optional_exit, ended))
         raise typer.Exit(NODE_DIED)
 
 
@@ -187,87 +168,44 @@ def _execute(
     values: dict[str, str] | None = None,
     monitor: bool = False,
 ) -> None:
-    """Start the graph called `name`, run the experiment in it, end the graph, write the report.
+    """Run the experiment in the graph called `name`, write the report; if that ends early, say how to go on."""
+    from merton.experiment.in_graph import GraphEndedError, run_in_graph
 
-    The embedded cell gets a ROS domain of its own; any other graph is in the user's, where its operator's screen is.
-    """
     values = dict(values or {})
     continuation = continuation_of(directory, name, values, record)
     if record:
         values.setdefault("recording", str(free_path(directory.path)))
-    started = time.monotonic()
-    ended = _first_exit_of_run(directory, resume, name, values, continuation, monitor)
-    if ended.name != CLIENT:
-        print_err(f"{_count(directory)} results are safe.{continuation}")
-        raise typer.Exit(NODE_DIED)
-    if ended.code:
-        print_err(f"The run has ended early.{continuation}")
-        raise typer.Exit(ended.code)
-    directory.finish(wall_s=None if resume else round(time.monotonic() - started, 1))
-    _end(directory)
+    page, address = operator_page() if monitor else (None, "")
 
-
-def _first_exit_of_run(
-    directory: RunDirectory, resume: bool, name: str, values: dict[str, str], continuation: str, monitor: bool
-) -> Exit:
-    """Run the graph and the client of its experiment until one that is needed ends, then end all."""
-    models = models_of(directory.spec, in_lab=name == "lab")
-    graph = load_graph(name).with_arguments(image_gate_of(directory.spec) | values).with_models(models)
-    if directory.spec.min_image_quality:
-        graph = graph.that_needs("quality_node")
-    address = ""
-    if monitor:
-        graph, address = with_monitor(graph)
-    logs = directory.path / "logs"
-    domain, claim = claim_domain(None if name == "sim" else users_domain(os.environ.get("ROS_DOMAIN_ID", "")))
-    variables = environment(domain if name == "sim" else None)
-    client = [
-        str(find_executable("merton_nodes", CLIENT)),
-        str(directory.path),
-        *(["--resume"] if resume else []),
-        *(["--recorded"] if "recording" in values else []),
-        *("--loading", ", ".join(dict.fromkeys(chain.from_iterable(models.values())))),
-        *("--logs", str(logs)),
-        *("--nodes", *(node.name for node in graph.nodes if not graph.can_do_without(node.name))),
-        "--ros-args",
-        *enclave(CLIENT),
-    ]
-    with (
-        locked_folder(directory.path, "merton run"),
-        claim,
-        Supervisor(graph, logs, variables, claim) as supervisor,
-    ):
+    def on_start(supervisor: Supervisor, domain: int) -> None:
         if monitor:
             print_err(f"The operator's page, once it is ready: {address}")
             open_once_ready(supervisor, address)
         else:
             print_err(f"Watch it: ROS_DOMAIN_ID={domain} {own_command('monitor')}")
-        supervisor.start(CLIENT, client, logged=False)
-        try:
-            ended = _first_exit(supervisor)
-        except KeyboardInterrupt:
-            print_err(f"Interrupted.{continuation}")
-            raise
-        if ended.name != CLIENT:
-            _report_death(ended)
-    return ended
 
-
-def models_of(spec: ExperimentSpec, *, in_lab: bool) -> dict[str, list[str]]:
-    """The models that an experiment asks, by the name of their node; `in_lab`: no reference run is added."""
-    added = None if in_lab else spec.reference_agent
-    agents = (*spec.agents, *([added] if added else []))
-    return {
-        "vlm_node": list(dict.fromkeys(agent.vlm for agent in agents)),
-        "vla_node": list(dict.fromkeys(agent.vla for agent in agents)),
-    }
-
-
-def image_gate_of(spec: ExperimentSpec) -> dict[str, str]:
-    """The arguments of the graph that make arm_node refuse what the experiment wants refused; none if it wants none."""
-    if not spec.min_image_quality:
-        return {}
-    return {"min_image_quality": str(spec.min_image_quality), "quality_metric": spec.quality_metric}
+    try:
+        run_in_graph(
+            directory,
+            name,
+            values,
+            resume=resume,
+            beside=[page] if page else [],
+            on_start=on_start,
+            on_optional_exit=_report_optional_exit,
+        )
+    except KeyboardInterrupt:
+        print_err(f"Interrupted.{continuation}")
+        raise
+    except GraphEndedError as error:
+        if error.is_by_node:
+            _report_death(error.exit)
+            count = len(directory.records()) if directory.database.exists() else 0
+            print_err(f"{count} results are safe.{continuation}")
+            raise typer.Exit(NODE_DIED) from None
+        print_err(f"The run has ended early.{continuation}")
+        raise typer.Exit(error.exit.code) from None
+    _end(directory)
 
 
 def _values(arguments: list[str] | None) -> dict[str, str]:
@@ -281,32 +219,8 @@ def _values(arguments: list[str] | None) -> dict[str, str]:
     return values
 
 
-def continuation_of(
-    directory: RunDirectory, graph: str = "sim", values: Mapping[str, str] = {}, record: bool = False, *rest: str
-) -> str:
-    """The sentence with the command that continues a run; `rest` are further words of it."""
-    words = ["run", from_here(directory.path / "experiment.yaml"), "--resume"]
-    if directory.path.parent != RUNS.resolve():
-        words += ["--runs", from_here(directory.path.parent)]
-    words += ["--name", directory.path.name]
-    words += [] if graph == "sim" else ["--graph", graph]
-    words += ["--record"] if record else []
-    words += rest or (["--in-process"] if directory.in_process else [])
-    for key, value in values.items():
-        words += ["--set", f"{key}={value}"]
-    return f" Go on with: {own_command(*words)}"
-
-
-def _first_exit(supervisor: Supervisor, ended: Exit | None = None) -> Exit:
-    """The end of a process that the graph needs, perhaps `ended`; prints the end of every optional one."""
-    while True:
-        ended = ended or supervisor.next_exit()
-        assert ended is not None
-        if not supervisor.graph.can_do_without(ended.name):
-            return ended
-        tail = last_lines(ended.log, 1)
-        print_err(f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip())
-        ended = None
+def _report_optional_exit(ended: Exit) -> None:
+    print_err(f"{ended}; the others go on without it. Its log: {ended.log}\n{last_lines(ended.log, 1)}".rstrip())
 
 
 def _report_death(exit_: Exit) -> None:
@@ -315,21 +229,9 @@ def _report_death(exit_: Exit) -> None:
         print_err(tail)
 
 
-def _count(directory: RunDirectory) -> int:
-    from merton.results.store import ResultStore
-
-    if not directory.database.exists():
-        return 0
-    with ResultStore(directory.database, read_only=True) as store:
-        return len(store.ids(directory.id))
-
-
 def _records(directory: RunDirectory) -> list[TrialRecord]:
     """All results of a run; raises InputError if it has none."""
-    from merton.results.store import ResultStore
-
-    with ResultStore(directory.database, read_only=True) as store:
-        records = store.records(directory.id)
+    records = directory.records()
     if not records:
         raise InputError(f"{directory.path} has no results")
     return records

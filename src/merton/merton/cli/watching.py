@@ -9,7 +9,7 @@ import time
 import webbrowser
 
 from merton.cli.console import STDERR, print_err
-from merton.graph.spec import GraphSpec, NodeSpec
+from merton.graph.spec import NodeSpec
 from merton.graph.supervisor import Exit, Supervisor, ready_nodes
 
 MONITOR = "monitor_node"
@@ -20,8 +20,8 @@ LINE_PERIOD_S = 4.0
 """Least time between two lines about them where no terminal shows one that changes [s]."""
 
 
-def with_monitor(graph: GraphSpec) -> tuple[GraphSpec, str]:
-    """A graph with the operator's page, which it can do without, and the address of the page.
+def operator_page() -> tuple[NodeSpec, str]:
+    """The process that serves the operator's page, and the address of the page.
 
     The page is at port `MONITOR_PORT` of this machine, or at another one if that is taken.
     """
@@ -31,9 +31,7 @@ def with_monitor(graph: GraphSpec) -> tuple[GraphSpec, str]:
         except OSError:
             trial.bind(("127.0.0.1", 0))
         port = trial.getsockname()[1]
-    page = NodeSpec(name=MONITOR, executable=MONITOR, parameters={"port": port})
-    changed = {"nodes": (*graph.nodes, page), "optional": (*graph.optional, page)}
-    return graph.model_copy(update=changed), f"http://127.0.0.1:{port}/"
+    return NodeSpec(name=MONITOR, executable=MONITOR, parameters={"port": port}), f"http://127.0.0.1:{port}/"
 
 
 def has_display() -> bool:

@@ -5,6 +5,7 @@ __all__ = [
     "dry_run",
     "failed_models",
     "forks",
+    "in_graph",
     "local",
     "paired",
     "parts",

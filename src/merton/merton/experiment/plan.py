@@ -219,6 +219,12 @@ class ExperimentSpec(Model):
         """The agent of the reference runs that are added because none of the agents is an oracle; else None."""
         return None if any(agent.vla == ORACLE for agent in self.agents) else AgentSpec(id=ORACLE, vla=ORACLE)
 
+    @property
+    def agents_and_reference(self) -> tuple[AgentSpec, ...]:
+        """The agents, and `reference_agent` if one is added."""
+        added = self.reference_agent
+        return (*self.agents, added) if added else self.agents
+
     def reference_runs(self) -> list[Trial]:
         """The undistorted trials of `reference_agent`, one in each scene, in order; none if an agent is an oracle.
 

@@ -30,7 +30,7 @@ from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
-from merton.results.records import STAIRCASE
+from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.store import ResultStore
 from merton.world.cell import load_cell
 from merton.world.tasks import lab_files
@@ -176,6 +176,11 @@ class RunDirectory:
         """Wall time of the run [s]; None if it is not finished, was gone on with, or `merton attribute` did it."""
         took_s = _json_object(self.path / "run.json").get("wall_s")
         return float(took_s) if isinstance(took_s, (int, float)) else None
+
+    def records(self) -> list[TrialRecord]:
+        """The results so far, in the order of `ResultStore.records`; raises InputError before there is a record."""
+        with ResultStore(self.database, read_only=True) as store:
+            return store.records(self.id)
 
     def register(self, store: ResultStore) -> None:
         """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.

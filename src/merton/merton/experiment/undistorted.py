@@ -50,8 +50,7 @@ class UndistortedRuns:
         own = None if trial.case.is_reference else self.of(trial)
         if own is not None and own.success:
             return Reference.OWN, own
-        added = self._spec.reference_agent
-        for agent in (*self._spec.agents, *([added] if added else [])):
+        for agent in self._spec.agents_and_reference:
             if agent.vla == ORACLE and agent != trial.agent:
                 oracle = self.of(Trial(agent, trial.case))
                 if oracle is not None and oracle.success:

@@ -22,7 +22,7 @@ from merton.cognition.models.base import MODELS, Answer, ModelEntry
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.errors import InfrastructureError
 from merton.experiment.local import LocalPorts
-from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
+from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.pool import Engine, LocalEngine, Pool, Shared
 from merton.experiment.ports import Side
 from merton.experiment.run import RunDirectory, trial_files
@@ -239,7 +239,5 @@ class PacedPorts(LocalPorts):
 
 def _entries(spec: ExperimentSpec) -> tuple[ModelEntry | PolicyEntry, ...]:
     """The entries of all models of an experiment, each once."""
-    added = spec.reference_agent
-    agents: tuple[AgentSpec, ...] = (*spec.agents, *([added] if added else []))
-    entries = [entry for agent in agents for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
+    entries = [entry for agent in spec.agents_and_reference for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
     return tuple({(type(entry), entry.name): entry for entry in entries}.values())

@@ -66,6 +66,10 @@ class GraphSpec(Model):
         """The graph for which the end of the process `name` is the end, though it was optional."""
         return self.model_copy(update={"optional": tuple(node for node in self.optional if node.name != name)})
 
+    def beside(self, *processes: NodeSpec) -> GraphSpec:
+        """The graph with further processes, started last, that it can do without."""
+        return self.model_copy(update={"nodes": (*self.nodes, *processes), "optional": (*self.optional, *processes)})
+
     @property
     def parameter_file(self) -> Path:
         """Absolute path of the parameter file."""

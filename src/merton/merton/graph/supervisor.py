@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -244,6 +244,20 @@ class Supervisor:
             return self._exits.get(timeout=timeout_s)
         except queue.Empty:
             return None
+
+    def first_needed_exit(self, on_optional_exit: Callable[[Exit], object], ended: Exit | None = None) -> Exit:
+        """Wait for the end of a process that the graph needs.
+
+        Args:
+            on_optional_exit: called with each process that ends before and that the graph can do without.
+            ended: a process that has ended already.
+        """
+        while True:
+            ended = ended or self._exits.get()
+            if not self.graph.can_do_without(ended.name):
+                return ended
+            on_optional_exit(ended)
+            ended = None
 
     def end(self) -> None:
         """End every process, SIGINT first: all others at once, then the optional ones, which may be recording them."""

@@ -210,8 +210,7 @@ class ExperimentNode(StageNode):
             cancelled=lambda: goal.is_cancel_requested,
             tracker=self.tracker,
         )
-        with ResultStore(run_directory.database, read_only=True) as store:
-            records = store.records(run_directory.id)
+        records = run_directory.records()
         return records, failed_models(run_directory.spec, records)
 
     def record(self, run_directory: RunDirectory, record: TrialRecord) -> None:
