@@ -21,10 +21,11 @@ from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import ANSWER_KINDS, Question, Source
 from merton_studies.harness import evaluation
-from merton_studies.harness.answerers import Reply, answerers
+from merton_studies.harness.answerers import answerers
 from merton_studies.harness.confinement.limits import Ended
 from merton_studies.harness.evaluation import evaluate
 from merton_studies.harness.pipeline import Pipeline, composed
+from merton_studies.harness.reply import Reply
 from merton_studies.harness.requests import RefusedError, predicted, read_request
 from merton_studies.harness.sandbox import Sandbox
 from merton_studies.harness.scores import PREDICTIONS, SCORES, SUMMARY

@@ -18,8 +18,9 @@ from merton_studies.annotate.cache import Cache
 from merton_studies.curation.budget import Budget
 from merton_studies.curation.llm.asker import TEMPERATURE, Asker
 from merton_studies.curation.pool import Pool, write_pool
-from merton_studies.harness.answerers import Reply, answerers
+from merton_studies.harness.answerers import answerers
 from merton_studies.harness.pipeline import composed, read_pipeline
+from merton_studies.harness.reply import Reply
 from merton_studies.harness.writing import Written, written
 
 FEW = Pool.of([one for one in pool(36).questions if one.answer_kind in ("choice", "yes_no")], pool().sources.values())

@@ -8,7 +8,7 @@ import pytest
 
 from merton.errors import InputError, MissingDependencyError
 from merton.perception.quality import METRICS
-from merton.perception.quality.registry import Measure
+from merton.perception.quality.metric import Measure
 from merton_studies.iqa.benchmark import chosen_metrics
 from merton_studies.iqa.gate_run import usable_metrics
 

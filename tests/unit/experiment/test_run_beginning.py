@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from merton.errors import InputError
-from merton.experiment.run import RunDirectory, latest_run
-from merton.experiment.run_names import find_run, run_folders, summarize
+from merton.experiment.run import RunDirectory
+from merton.experiment.run_names import find_run, latest_run, run_folders, summarize
 
 EXPERIMENT = """
 name: x

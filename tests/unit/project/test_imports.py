@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,45 @@ def test_nothing_of_the_loop_knows_the_studies() -> None:
     agree(
         f"{file.relative_to(ROOT)} imports {module}" for file, module in imported(loop) if top(module) == STUDIES.name
     )
+
+
+def circle(arrows: Mapping[str, Iterable[str]]) -> str:
+    """One circle of a graph, node by node; empty if there is none."""
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        return " <- ".join(error.args[1])
+    return ""
+
+
+def test_no_circle_of_files() -> None:
+    """An import inside a function, or for types alone, counts too: it hides a circle and leaves the two files one."""
+    every = {dotted(file): file for file in (*files(LIBRARY), *files(NODES))}
+
+    def needed(file: Path) -> set[str]:
+        """The files that a file imports: a package's `__init__` only if a name is taken from it that is no module."""
+        from_inits = {module.rpartition(".")[0] for module in imports(file) if module not in every}
+        return {
+            module
+            for module in imports(file)
+            if module in every and (every[module].name != "__init__.py" or module in from_inits)
+        }
+
+    assert circle({module: needed(file) for module, file in every.items()}) == ""
+
+
+def test_no_circle_of_scripts() -> None:
+    """Among the modules of the pages. A name put together at run time stands for all scripts that it may name."""
+
+    def needed(script: Path) -> set[str]:
+        targets = re.findall(r"""(?:from|import\() ?["`]\.?/(?:page/)?([^"`]+)""", script.read_text(encoding="utf-8"))
+        matches = {target: list(script.parent.glob(re.sub(r"\$\{.*?\}", "*", target))) for target in targets}
+        assert all(matches.values()), f"{script} imports a script that is not there: {matches}"
+        return {str(other) for others in matches.values() for other in others}
+
+    scripts = {str(script): needed(script) for script in (ROOT / "src").rglob("*.js")}
+    assert sum(map(len, scripts.values())) > 10
+    assert circle(scripts) == ""
 
 
 def test_the_library_knows_no_ros() -> None:

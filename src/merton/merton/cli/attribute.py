@@ -12,9 +12,9 @@ from rich.table import Table
 
 from merton import __version__
 from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out, progress
-from merton.cli.continuation import RUNS
 from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
+from merton.experiment.run_names import RUNS
 from merton.files import locked_folder
 from merton.pages.words import number
 from merton.results.text import MISSING, count_of

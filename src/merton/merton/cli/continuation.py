@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merton.cli.console import from_here, own_command
+from merton.experiment.run_names import RUNS
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
-
-RUNS = Path("runs")
-"""The directory that holds the runs if an option names no other."""
 
 
 def continuation_of(

@@ -91,7 +91,8 @@ def _run_directory(
     from merton.config import load
     from merton.experiment.paired import paired_experiment
     from merton.experiment.plan import ExperimentSpec
-    from merton.experiment.run import RunDirectory, latest_run
+    from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import latest_run
 
     with TemporaryDirectory() as folder:
         file = Path(folder) / "experiment.yaml"

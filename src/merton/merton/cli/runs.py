@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
-from merton.cli.continuation import RUNS, continuation_of
+from merton.cli.continuation import continuation_of
 from merton.cli.watching import exit_before_ready, open_once_ready, operator_page
 from merton.errors import InputError
+from merton.experiment.run_names import RUNS
 from merton.files import resource
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import (
@@ -76,7 +77,8 @@ def run_command(
     from merton.experiment.dry_run import not_ready, outline
     from merton.experiment.in_graph import refusal
     from merton.experiment.plan import ExperimentSpec
-    from merton.experiment.run import RunDirectory, latest_run
+    from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import latest_run
 
     values = _values(argument)
     of_graph = {"--graph": graph != "sim", "--set": values, "--record": record, "--monitor": monitor}

@@ -25,7 +25,6 @@ from merton.config import load
 from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
-from merton.experiment.run_names import run_folders
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
@@ -275,23 +274,6 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
         files[picture.file("reference")] = bytes(jpeg(picture.reference))
         files[picture.file("distorted")] = bytes(jpeg(picture.distorted))
     return files | {"trial.json": _json(report.details)}
-
-
-def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
-    """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
-    content = _bytes(experiment_file)
-    for folder in run_folders(runs):
-        if content is not None and _bytes(folder / "experiment.yaml") == content:
-            return RunDirectory(folder)
-    raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
-
-
-def _bytes(file: Path) -> bytes | None:
-    """The content of a file; None if it cannot be read, as that of another user's run."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return None
 
 
 def _json(content: Any) -> bytes:

@@ -6,8 +6,12 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from merton.errors import InputError, MertonError, did_you_mean
+
+if TYPE_CHECKING:
+    from merton.experiment.run import RunDirectory
 
 RUNS = Path("runs")
 """The folder of runs, in the folder one stands in."""
@@ -68,6 +72,25 @@ def find_run(name: str | Path, runs: Path = RUNS) -> Path:
     beside = [folder.name for folder in run_folders(path.parent if len(path.parts) > 1 else runs)]
     hint = did_you_mean(path.name, [*beside, LATEST])
     raise InputError(f"there is no run {str(name)!r}; {hint}`merton runs` lists all, and {LATEST!r} names the newest")
+
+
+def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
+    """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
+    from merton.experiment.run import RunDirectory
+
+    content = _bytes(experiment_file)
+    for folder in run_folders(runs):
+        if content is not None and _bytes(folder / "experiment.yaml") == content:
+            return RunDirectory(folder)
+    raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
+
+
+def _bytes(file: Path) -> bytes | None:
+    """The content of a file; None if it cannot be read, as that of another user's run."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def summarize(folder: Path) -> RunSummary:

@@ -28,6 +28,7 @@ from merton_studies.harness.guesses import (
     region_center,
     wrong_answer,
 )
+from merton_studies.harness.reply import Reply
 
 COMPUTED = ("chance", "majority", "blind", "oracle-P", "graded")
 """Names of the answerers that compute; P is a skill in 0..1, such as oracle-0.70; graded is twelve oracles."""
@@ -37,24 +38,6 @@ GRADED_FROM, GRADED_TO = 0.30, 0.85
 PROFILE = 0.15
 """Most that a graded oracle's skill in a capability differs from its mean. Ours: the columns of the paper's Table 7
 differ by about as much."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What an answerer said.
-
-    Attributes:
-        text: the raw answer; `merton.cognition.final_answer` reads it.
-        unasked: why there is no answer: the model failed, or could not be asked, such as one of pictures about a
-            question without any; "" where there is one.
-        called: whether a model was called; False where the cache had the answer, or none is needed.
-        truncated: whether the answer was cut off at its limit of tokens.
-    """
-
-    text: str
-    unasked: str = ""
-    called: bool = False
-    truncated: bool = False
 
 
 class Answerer(Protocol):

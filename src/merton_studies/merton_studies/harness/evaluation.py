@@ -36,7 +36,7 @@ from merton_studies.annotate.cache import Cache
 from merton_studies.curation.budget import Budget, BudgetExhaustedError, Call
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question, questions_sha256
-from merton_studies.harness.answerers import Answerer, Reply, capability
+from merton_studies.harness.answerers import Answerer, capability
 from merton_studies.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton_studies.harness.models import CataloguedModel
 from merton_studies.harness.pipeline import (
@@ -48,6 +48,7 @@ from merton_studies.harness.pipeline import (
     write_pipeline,
 )
 from merton_studies.harness.reference import reference_prompt
+from merton_studies.harness.reply import Reply
 from merton_studies.harness.requests import storable
 from merton_studies.harness.running import (
     ANSWER_LIMIT,

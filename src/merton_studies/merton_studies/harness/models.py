@@ -17,7 +17,7 @@ from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.identity import identity
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
-from merton_studies.harness.answerers import Reply
+from merton_studies.harness.reply import Reply
 
 
 class CataloguedModel:

@@ -4,7 +4,8 @@ They need OpenCV and numpy alone, `brisque` the extra `quality` besides. `learne
 opinions.
 """
 
-from merton.perception.quality.registry import METRICS, Metric, measure, no_reference_metrics
+from merton.perception.quality.metric import Metric
+from merton.perception.quality.registry import METRICS, measure, no_reference_metrics
 
 __all__ = [
     "METRICS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from merton.models.catalogue import AdapterClass, Catalogue, Entry
-from merton.perception.quality.registry import Group, Measure, Metric
+from merton.perception.quality.metric import Group, Measure, Metric
 
 
 class MetricEntry(Entry):

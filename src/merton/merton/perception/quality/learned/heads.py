@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from merton.perception.quality.learned.lite import CHANNELS, GRID
+from merton.perception.quality.learned.lite_features import CHANNELS, GRID
 from merton.perception.quality.learned.prepared import Array
 from merton.perception.quality.learned.train import gather
 

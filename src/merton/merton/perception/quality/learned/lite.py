@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, require
 from merton.perception.quality.learned.base import TRAINABLE
+from merton.perception.quality.learned.lite_features import CHANNELS, GRID, STAGES
 from merton.perception.quality.learned.metric import LearnedMetric
 from merton.perception.quality.learned.prepared import Array, Item, Preparation
 from merton.perception.quality.pairs import ImagePair
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
 
 ROWS_PX = 160
 """Shorter side of what the network sees. Ours: a third of the time of 240."""
-STAGES = (0, 2, 4, 10, 15)
-"""Blocks after which features are taken: the last of each resolution."""
-CHANNELS = (16, 24, 40, 112, 320)
-GRID = (3, 5)
-"""Places for which features are kept, rows and columns."""
 _MEAN, _DEVIATION = 127.0, 128.0
 """Of the network's training."""
 

@@ -1,7 +1,7 @@
 // The expert's form: five tasks in order of difficulty, edited where they are unreasonable, and a decision.
 
 import { choices, element, pictures } from "./parts.js";
-import { line, tagFields } from "./tasks.js";
+import { line, tagFields } from "./tasks_fields.js";
 import { cleaned, fault } from "./tasks_rules.js";
 
 export function review(root, slot, tools) {
