@@ -8,6 +8,7 @@ import resource
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,17 @@ def test_strange_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match="folder"):
         ResultStore(tmp_path / "file" / "r.sqlite")
+
+
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "browser.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    for read_only in (False, True):
+        with pytest.raises(InputError, match="is not a result store"):
+            ResultStore(path, read_only)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
 
 
 def damaged(path: Path, content: bytes, offset: int) -> None:

@@ -23,10 +23,9 @@ from sqlalchemy.pool import StaticPool
 
 from merton.errors import InfrastructureError, InputError, require
 from merton.files import identity, locked_file, made_once
-from merton.results import migrations
 from merton.results.damage import ADVICE, damage
 from merton.results.rows import impossible_row
-from merton.results.schema import METADATA, SCHEMA_VERSION
+from merton.results.schema_version import EMPTY, check, create, version
 
 RUN_FILE = "results.sqlite"
 """Name of the record in the directory of a run."""
@@ -46,8 +45,7 @@ class Database:
     Args:
         where: an SQLite file (made, with its folder, unless `read_only`), the directory of a run, or a URL
             such as "postgresql://user:password@host/name".
-        read_only: change nothing; works while others write. A record of an older schema is read as it would be after
-            its migration.
+        read_only: change nothing; works while others write.
 
     Attributes:
         where: the path or URL, without a password, for messages.
@@ -55,7 +53,7 @@ class Database:
         read_only: as given.
 
     Raises:
-        InputError: there is no record and `read_only` is set, `where` is no record, or a newer Merton made it.
+        InputError: there is no record and `read_only` is set, `where` is no record, or another Merton made it.
         InfrastructureError: the disk or the server refuses, or the file is damaged.
         MissingDependencyError: PostgreSQL's client is not installed.
     """
@@ -240,27 +238,18 @@ class Database:
         return InfrastructureError(f"the result store {self.where} is damaged: {found}; {ADVICE}")
 
     def _check_version(self) -> None:
-        """Bring an older record up to today's schema, or refuse."""
+        """Make the tables in an empty database of a server; refuse a record of another version."""
         with self.reading() as connection:
-            version = migrations.version(connection)
             if self.dialect == "postgresql":
                 encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
                 if encoding != "UTF8":
                     raise InputError(f"the database {self.where} must have the encoding UTF8, and has {encoding}")
-        if version == SCHEMA_VERSION:
-            return
-        if version == migrations.EMPTY and self.dialect == "postgresql" and self.read_only:
-            raise InputError(f"there is no result store at {self.where}")
-        migrations.check_known(version, self.where)
-        if self.dialect == "sqlite" and self.read_only:
-            self._engine = _migrated_copy(self._engine)
-        elif self.read_only:
-            raise InputError(
-                f"the result store {self.where} has schema version {version}; open it once for writing to bring it to "
-                f"version {SCHEMA_VERSION}"
-            )
-        with self.transaction() as connection:
-            migrations.migrate(connection, self.where)
+            is_new = self.dialect == "postgresql" and not self.read_only and version(connection) == EMPTY
+        if is_new:
+            with self.transaction() as connection:
+                create(connection, self.where)
+        with self.reading() as connection:
+            check(connection, self.where)
 
 
 def file_of(where: Path | str) -> Path:
@@ -300,8 +289,7 @@ def _create(path: Path) -> None:
         try:
             with engine.connect() as connection:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-                METADATA.create_all(connection)
-                migrations.set_version(connection)
+                create(connection, str(path))
                 connection.commit()
         finally:
             engine.dispose()
@@ -332,17 +320,6 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
             raise
         connection = sqlite3.connect(f"{uri}&immutable=1", **options)
     return connection
-
-
-def _migrated_copy(engine: sa.Engine) -> sa.Engine:
-    """An engine on a copy in memory, which can be migrated where the file must not be touched."""
-    copy = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-    with engine.connect() as connection:
-        original = connection.connection.dbapi_connection
-        assert isinstance(original, sqlite3.Connection)
-        original.backup(copy)
-    engine.dispose()
-    return _engine_of(lambda: copy)
 
 
 def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:

@@ -1,0 +1,61 @@
+"""The version of the tables in a database: a record of any other version than today's is refused."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from merton.errors import InputError
+from merton.results.schema import METADATA, SCHEMA_VERSION
+
+EMPTY = 0
+"""The version of a database that has no tables of ours."""
+
+
+def version(connection: sa.Connection) -> int:
+    """The schema version of a database; `EMPTY` if it is no record."""
+    if connection.dialect.name == "sqlite":
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    # Not by to_regclass: its answer may date from before this transaction waited for the lock to write.
+    if not sa.inspect(connection).has_table("schema_version"):
+        return EMPTY
+    rows = connection.execute(sa.text("SELECT * FROM schema_version")).all()
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):  # a foreign table may have the same name
+        raise InputError("the database is not a result store: its table schema_version belongs to another program")
+    return rows[0][0]
+
+
+def create(connection: sa.Connection, where: str) -> None:
+    """Make the tables in an empty database and store their version; nothing happens where they are.
+
+    Raises:
+        InputError: the database has tables of another program.
+    """
+    if version(connection) != EMPTY:
+        return
+    if foreign := sorted(set(METADATA.tables) & set(sa.inspect(connection).get_table_names())):
+        raise InputError(
+            f"{where} has tables of another program, such as {foreign[0]}; give the record a database or a schema "
+            "of its own"
+        )
+    METADATA.create_all(connection)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    else:
+        connection.exec_driver_sql("CREATE TABLE schema_version (version integer NOT NULL)")
+        connection.exec_driver_sql(f"INSERT INTO schema_version VALUES ({SCHEMA_VERSION})")
+
+
+def check(connection: sa.Connection, where: str) -> None:
+    """Raise InputError unless the database has the tables of this Merton."""
+    present = version(connection)
+    if present == EMPTY:
+        raise InputError(
+            f"{where} is not a result store: its schema version is {EMPTY}"
+            if connection.dialect.name == "sqlite"
+            else f"there is no result store at {where}"
+        )
+    if present != SCHEMA_VERSION:
+        raise InputError(
+            f"the result store {where} has schema version {present}, made by another Merton; this one reads version "
+            f"{SCHEMA_VERSION} alone"
+        )
