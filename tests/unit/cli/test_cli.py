@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from merton import __version__
 from merton.cli import doctor
 from merton.cli.main import COMMANDS, app
-from merton.cli.tree import PANELS, renamed
+from merton.cli.tree import PANELS
 from merton.errors import MertonError
 
 
@@ -49,36 +49,6 @@ def test_the_help_fits_a_screen() -> None:
 def test_flags_have_no_type() -> None:
     assert "bool" not in run("run", "--help")[1]
     assert "<str>" in run("run", "--help")[1]
-
-
-@pytest.mark.parametrize(
-    ("old", "present"),
-    [
-        ("serve a:B --protocol act", "model serve a:B --protocol act"),
-        ("models list", "model list"),
-        ("version", "--version"),
-        ("leaderboard pack RUN", "submission pack RUN"),
-        ("leaderboard check a.zip", "submission check a.zip"),
-        ("leaderboard submit RECORD a.zip", "submission send RECORD a.zip"),
-        ("leaderboard withdraw RECORD 1", "submission withdraw RECORD 1"),
-        ("leaderboard list RECORD", "submission list RECORD"),
-        ("replay a.mcap --publish", "recording play a.mcap"),
-        ("replay a.mcap --repair b.mcap", "recording repair a.mcap --out b.mcap"),
-        ("replay a.mcap --repair=b.mcap", "recording repair a.mcap --out=b.mcap"),
-    ],
-)
-def test_a_name_of_the_last_release_leads_to_the_present_one(old: str, present: str) -> None:
-    found = renamed(old.split())
-    assert found is not None
-    assert found[2] == present.split()
-    assert present.startswith(found[1])
-    assert renamed(present.split()) is None
-
-
-def test_an_old_name_works_and_says_the_new_one() -> None:
-    result = CliRunner().invoke(app, ["models", "show", "hold"])
-    assert result.stdout == run("model", "show", "hold")[1]
-    assert result.stderr == "merton: `merton models` is now `merton model`; the old name will end\n"
 
 
 def test_a_shell_completes_commands() -> None:

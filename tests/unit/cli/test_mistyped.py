@@ -31,6 +31,7 @@ COMMANDS = [
     ("reprot latest", "`merton` has no command 'reprot'; did you mean `merton report`? "),
     ("leaderbord show x", "`merton` has no command 'leaderbord'; did you mean `merton leaderboard`? "),
     ("leaderboard shwo x", "`merton leaderboard` has no command 'shwo'; did you mean `merton leaderboard show`? "),
+    ("leaderboard pack x", "`merton leaderboard` has no command 'pack'; did you mean `merton submission pack`? "),
     ("rescore x.mcap", "`merton` has no command 'rescore'; did you mean `merton recording rescore`? "),
     ("withdrow x 1", "`merton` has no command 'withdrow'; did you mean `merton submission withdraw`? "),
     ("xyzzy", "`merton` has no command 'xyzzy'; `merton --help` lists all"),

@@ -1,15 +1,15 @@
-"""The tree of commands: groups that look alike, the page of `merton --help`, and names of earlier releases."""
+"""The tree of commands: groups that look alike, and the page of `merton --help`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from merton.cli.console import STDOUT, print_err
+from merton.cli.console import STDOUT
 from merton.errors import InputError, MissingDependencyError, install_line, near_miss
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
@@ -20,18 +20,6 @@ STUDIES = (
     "leaderboard answers",
 )
 """Commands of the package merton_studies, by which one that is called without it says what to install."""
-
-MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("serve",): ("model", "serve"),
-    ("models",): ("model",),
-    ("version",): ("--version",),
-    ("leaderboard", "pack"): ("submission", "pack"),
-    ("leaderboard", "check"): ("submission", "check"),
-    ("leaderboard", "submit"): ("submission", "send"),
-    ("leaderboard", "withdraw"): ("submission", "withdraw"),
-    ("leaderboard", "list"): ("submission", "list"),
-}
-"""Beginnings of command lines that were, and the present ones."""
 
 
 class _PlainFlags:
@@ -60,8 +48,12 @@ class Group(_PlainFlags, TyperGroup):
             full = f"{ctx.command_path} {name}"
             if full.partition(" ")[2] in STUDIES:
                 raise MissingDependencyError(f"`{full}` needs the package merton-studies: {install_line('studies')}")
-            near = self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)
-            hint = f"did you mean `{ctx.command_path} {near}`? " if near else ""
+            root = ctx.find_root()
+            places = (
+                (ctx, self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)),
+                (root, root.command._in_a_group(name, exactly=True)),
+            )
+            hint = next((f"did you mean `{place.command_path} {near}`? " for place, near in places if near), "")
             raise InputError(
                 f"`{ctx.command_path}` has no command {name!r}; {hint}`{ctx.command_path} --help` lists all"
             )
@@ -98,15 +90,7 @@ class App(typer.Typer):
 
 
 class Root(Group):
-    """`merton` itself: its help fits a screen, and earlier names of commands still work."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the present name of a command in the place of an earlier one."""
-        present = renamed(args)
-        if present is not None:
-            old, new, args = present
-            print_err(f"merton: `merton {old}` is now `merton {new}`; the old name will end")
-        return super().parse_args(ctx, args)
+    """`merton` itself: its help fits a screen."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the commands by panel, one line each."""
@@ -128,26 +112,3 @@ class Root(Group):
 def _print(*lines: Text) -> None:
     for line in lines:
         STDOUT.print(line, highlight=False, soft_wrap=True)
-
-
-def renamed(args: Sequence[str]) -> tuple[str, str, list[str]] | None:
-    """The old name of a command line that begins with one, the present name, and the line with that; else None."""
-    if args[:1] == ["replay"] and (moved := _replay(list(args[1:]))) is not None:
-        new, rest = moved
-        return "replay", " ".join(new), [*new, *rest]
-    for old, present in MOVED.items():
-        if tuple(args[: len(old)]) == old:
-            return " ".join(old), " ".join(present), [*present, *args[len(old) :]]
-    return None
-
-
-def _replay(rest: list[str]) -> tuple[tuple[str, str], list[str]] | None:
-    """`merton replay FILE --publish` or `--repair NEW` as a command of `merton recording`, and its arguments.
-
-    None for the present `merton replay`. Without either option it was `merton recording rescore`, which it now names.
-    """
-    if "--publish" in rest:
-        return ("recording", "play"), [word for word in rest if word != "--publish"]
-    if any(word.partition("=")[0] == "--repair" for word in rest):
-        return ("recording", "repair"), [word.replace("--repair", "--out", 1) for word in rest]
-    return None
