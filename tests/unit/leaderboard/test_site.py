@@ -220,7 +220,7 @@ def test_withdrawn_and_superseded_submissions_stay_visible(
 ) -> None:
     receipts = [
         Receipt(
-            month, "<b>Acme</b>", "arm", "1", "", "0.7", "", f"{month}-02T03:04:05.6Z", month, "", status, "ab" * 32
+            month, "<b>Acme</b>", "arm", "1", "", "0.7", "", f"{month}-02T03:04:05.6Z", month, "", status, "ab" * 32, ""
         )
         for month, status in (("2026-09", "superseded"), ("2026-10", "withdrawn"), ("2026-11", "accepted"))
     ]

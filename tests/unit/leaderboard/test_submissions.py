@@ -40,7 +40,7 @@ from merton.leaderboard.submissions.receipts import FIRST_WINDOW, current_window
 from merton.leaderboard.submissions.rules import RefusedError, evaluate, submit, withdraw
 from merton.results.database import Database
 from merton.results.records import Outcome, TestCase, TrialRecord
-from merton.results.schema import SUBMISSION_EVENTS, SUBMISSION_SCORES, SUBMISSIONS
+from merton.results.schema import SUBMISSION_SCORES, SUBMISSIONS
 from merton.results.store import ResultStore
 
 ITEMS = [TestCase("pick", seed, "gaussian_blur", level).id for seed in range(2) for level in (1, 3)]
@@ -490,13 +490,6 @@ def test_what_a_host_cannot_say_is_refused(local: Database) -> None:
     withdraw(local, id, NOVEMBER)
     with pytest.raises(InputError, match="is withdrawn; its status does not change"):
         evaluate(local, id, "scored", now=NOVEMBER)
-
-
-def test_a_submission_of_an_older_merton_is_due_by_todays_rule(local: Database) -> None:
-    receipt = submit(local, archived(), now=NOVEMBER)
-    with local.transaction() as connection:
-        connection.execute(sa.delete(SUBMISSION_EVENTS))
-    assert taken(local) == [receipt]
 
 
 def test_the_rule_of_the_due_day_is_the_hosts(local: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,9 +90,9 @@ def send_command(
         reason = f": {receipt.reason}" if receipt.reason else ""
         print_out(f"{before}: {receipt.agent_id}, {receipt.id}, {receipt.standing}{reason}")
         return
-    evaluated = f", evaluated by {receipt.due}" if receipt.due else ""  # an older server says nothing of it
     print_out(
-        f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on{evaluated}"
+        f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on, evaluated by "
+        f"{receipt.due}"
     )
 
 

@@ -95,40 +95,35 @@ class RunDirectory:
         return cls(path)
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of that experiment file, with the same defaults, width and arm.
-
-        A run that was killed before it had its run.json, and so has no results, gets one now.
-        """
+        """Raise InputError unless this is a run of that experiment file, with the same defaults, width and arm."""
         if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
                 f"{self.path / 'experiment.yaml'}"
             )
-        if not _json_object(self.path / "run.json"):
-            if self.database.exists() or (self.path / "trials").exists():
-                raise InputError(
-                    f"{self.path} has results and no run.json that can be read, so it is not known with which levels "
-                    "and defaults it began: put its run.json back, or start a new run"
-                )
-            self.write_json("run.json", self._provenance())
-        begun = _json_object(self.path / "run.json").get("design")
-        if begun is not None and begun != self.spec.design:
-            changed = ", ".join(key for key in self.spec.design if begun.get(key) != self.spec.design[key])
+        about = _json_object(self.path / "run.json")
+        begun, held = about.get("design"), about.get("reference_width_px")
+        if not isinstance(begun, dict) or held is None:
+            raise InputError(
+                f"{self.path} has no run.json that says with which levels and defaults it began: put its run.json "
+                "back, or start a new run"
+            )
+        if begun != self.spec.design:
+            keys = {**self.spec.design, **begun}
+            changed = ", ".join(key for key in keys if begun.get(key) != self.spec.design.get(key))
             raise InputError(
                 f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
-                f"that Merton ({_json_object(self.path / 'run.json').get('merton')})"
+                f"that Merton ({about.get('merton')})"
             )
         if self.arm != (present := load_cell().robot.model):
             raise InputError(
                 f"{self.path} was begun with the arm {self.arm}, and config/cell.yaml has {present}: start a new run, "
                 f"or write {self.arm} there again"
             )
-        held = _json_object(self.path / "run.json").get("reference_width_px")
         if held != REFERENCE_WIDTH_PX:
             raise InputError(
-                f"{self.path} began with levels of distortion that hold "
-                f"{'at every width as they are written' if held is None else f'at {held} pixels'}, "
-                f"and today's hold at {REFERENCE_WIDTH_PX} pixels: start a new run"
+                f"{self.path} began with levels of distortion that hold at {held} pixels, and today's hold at "
+                f"{REFERENCE_WIDTH_PX} pixels: start a new run"
             )
 
     @property

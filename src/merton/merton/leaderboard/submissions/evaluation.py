@@ -19,7 +19,6 @@ from pydantic import Field
 from merton.config import Model, load
 from merton.files import resource
 from merton.results.schema import SUBMISSION_EVENTS
-from merton.results.text import time_of
 
 RECEIVED, EVALUATING, SCORED, REFUSED, WITHDRAWN = "received", "evaluating", "scored", "refused", "withdrawn"
 ACCEPTED = "accepted"
@@ -97,12 +96,10 @@ def evaluation(row: Mapping[str, Any], taken: Sequence[Step], window: date) -> d
 
     Args:
         row: of the table of submissions.
-        taken: its steps; none of one that an older Merton received, whose due day is by today's rule.
+        taken: its steps.
         window: the day on which the present window began.
     """
     due = next((step.due for step in taken if step.due), "")
-    if not due:
-        due = due_day(time_of(row["received_utc"]), load_rules().evaluation_working_days).isoformat()
     last = next((step for step in reversed(taken) if step.status in BY_THE_HOST), None)
     if row["status"] == WITHDRAWN:
         status = WITHDRAWN

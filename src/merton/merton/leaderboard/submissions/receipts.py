@@ -35,7 +35,7 @@ class Receipt:
         window: day from whose 00:00 UTC on it is on the board, such as "2026-11-30".
         status: "accepted", "withdrawn" or "superseded" by a newer one of the same agent.
         archive_sha256: of the .zip.
-        due: day until whose end the host evaluates it, such as "2026-12-01"; "" of a server that knows none.
+        due: day until whose end the host evaluates it, such as "2026-12-01".
         evaluation: "received", "evaluating", "scored", "refused" or "withdrawn".
         reason: the host's, for its last word on the evaluation; "" if there is none.
         repeated: the same archive was sent before; this is the receipt of that time.
@@ -53,7 +53,7 @@ class Receipt:
     window: str
     status: str
     archive_sha256: str
-    due: str = ""
+    due: str
     evaluation: str = RECEIVED
     reason: str = ""
     repeated: bool = False

@@ -15,7 +15,6 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.perception.images import decode_image, encode_image
-from merton.perception.transparency import may_be_transparent
 from merton.world.observation import Image
 from merton_studies.people.media.sizes import padded
 
@@ -44,10 +43,7 @@ def prepare_image(source: Path | Image, folder: Path) -> tuple[Path, int, int]:
         InfrastructureError: the folder cannot be written.
     """
     pixels = source.tobytes() if isinstance(source, np.ndarray) else read_bytes(source)
-    if isinstance(source, np.ndarray):
-        shape = repr(source.shape).encode()
-    else:  # a copy that an earlier version made has its transparent parts in black
-        shape = b"on white" if may_be_transparent(pixels) else b""
+    shape = repr(source.shape).encode() if isinstance(source, np.ndarray) else b""
     file = folder / f"{hash_of(FORMAT, shape, pixels)}.png"
     size = _png_size(file)
     if size is None:
