@@ -221,7 +221,7 @@ def refusal(fault: Any) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "json_invalid":
-        return f"is no JSON: {context['error']}"
+        return f"is not JSON: {context['error']}"
     if kind == "extra_forbidden":
         return "unknown key"
     if kind == "string_pattern_mismatch":
@@ -273,7 +273,7 @@ def _same_value(tree: CommentedMap | None, fault: Any, first: Any) -> bool:
 
 
 def _fields_at(model: Any, location: tuple[Any, ...]) -> list[str]:
-    """Names of the fields of the nested model that `location` leads to; none where that is no pydantic model."""
+    """Names of the fields of the nested model that `location` leads to; none where that is not a pydantic model."""
     current = model
     for part in location:
         field = getattr(current, "model_fields", {}).get(part)

@@ -155,7 +155,7 @@ class InvalidActionError(MertonError):
 
 
 class InvalidAnswerError(MertonError):
-    """A VLM failed where it runs, or its answer is no text: there is no answer, and nothing to score.
+    """A VLM failed where it runs, or its answer is not a text: there is no answer, and nothing to score.
 
     An empty text is an answer.
     """

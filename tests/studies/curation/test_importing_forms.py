@@ -400,8 +400,8 @@ def saved(folder: Path, **files: Any) -> Path:
     ("files", "fault"),
     [
         ({"state": '{"a":' * 100_000 + "1" + "}" * 100_000}, "state.json is nested too deep to be read"),
-        ({"state": '{"a": '}, "state.json is no JSON"),
-        ({"state": []}, "state.json is no JSON object"),
+        ({"state": '{"a": '}, "state.json is not JSON"),
+        ({"state": []}, "state.json is not a JSON object"),
         ({"state": {"_data_files": None}}, "state.json names no files"),
         ({"state": {"_data_files": [{"filename": 3}, 4]}}, "state.json names no files"),
         ({"dataset_dict": {"splits": [1, 2]}}, "dataset_dict.json does not name its splits in a list of texts"),

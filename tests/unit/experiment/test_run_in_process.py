@@ -110,10 +110,10 @@ def test_a_run_that_ends_early_says_how_to_go_on(
 
 def test_a_run_is_gone_on_with_as_it_was_begun(experiment: Path) -> None:
     run(experiment, "--in-process", "--name", "three")
-    with pytest.raises(InputError, match=r"three was begun with --in-process, and is gone on with so: add it"):
+    with pytest.raises(InputError, match=r"three was begun with --in-process and goes on in the same way: add it"):
         run(experiment, "--resume", "--name", "three")
     RunDirectory(experiment.parent / "runs" / "three").amend(in_process=False)
-    with pytest.raises(InputError, match=r"was begun without --in-process, and is gone on with so: leave it out"):
+    with pytest.raises(InputError, match=r"was begun without --in-process and goes on in the same way: leave it out"):
         run(experiment, "--in-process", "--resume", "--name", "three")
 
 

@@ -181,7 +181,7 @@ class _Pair(Model):
             "the pair: frist: unknown key; did you mean 'first'? valid keys are: f",
         ),
         (b'{"first": "1", "second": 2}', "the pair: first: must be a whole number, got the text '1'"),
-        (b'{"first": ', "the pair: is no JSON: "),
+        (b'{"first": ', "the pair: is not JSON: "),
     ],
 )
 def test_refused_data_are_named_in_one_sentence(data: object, sentence: str) -> None:

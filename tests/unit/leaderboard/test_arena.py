@@ -261,7 +261,7 @@ def test_bad_tables_are_refused_with_line_and_choices(
             "score is nothing",
         ),
         ('{"agent": "a", "agent": "b"}', "a key stands twice"),
-        ("[" * 100_000, "line 1: is no JSON"),
+        ("[" * 100_000, "line 1: is not JSON"),
         ("[1]", "must be an object"),
         ('{"agent": 5, "benchmark": "ERQA", "item": "q", "dimension": "Task Reasoning", "score": 1}', "agent is empty"),
         ('{"agent": "a", "benchmark": "ERQA", "item": "q", "dimension": "Task Reasoning", "score": true}', "True"),

@@ -389,7 +389,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds other files"):
         write_site(taken, tmp_path / "thesis")
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "important"
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         write_site(taken, tmp_path / "thesis" / "chapter.tex")
     with pytest.raises(InputError, match="no run"):
         write_site(taken, tmp_path / "site", images=[tmp_path / "thesis"])

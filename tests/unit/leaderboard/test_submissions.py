@@ -238,8 +238,8 @@ def test_a_clock_that_is_set_back_gives_no_advantage(local: Database) -> None:
             "invalid",
             f"line 2: the table ends without the score of {ITEMS[1]!r} and 2 more",
         ),
-        (lambda: archived(dict.fromkeys([*ITEMS, "~"], 0.5)), "invalid", "line 6: '~' is no item of study"),
-        (lambda: archived(dict.fromkeys([*ITEMS, "=1+1"], 0.5)), "invalid", "line 2: '=1+1' is no item of study"),
+        (lambda: archived(dict.fromkeys([*ITEMS, "~"], 0.5)), "invalid", "line 6: '~' is not an item of study"),
+        (lambda: archived(dict.fromkeys([*ITEMS, "=1+1"], 0.5)), "invalid", "line 2: '=1+1' is not an item of study"),
     ],
 )
 def test_an_invalid_submission_is_refused_and_logged(

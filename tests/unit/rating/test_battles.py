@@ -54,7 +54,7 @@ def test_prompts_that_differ_at_their_ends_are_two_scenes(tmp_path: Path) -> Non
     [
         ("b.csv", "model_a,Model_A,model_b,winner\nx,z,y,model_a\n", "line 2: two columns differ in large and small"),
         ("b.jsonl", '{"model_a": "x", "Model_A": "z"}', "line 1: two columns differ in large and small"),
-        ("b.json", '{"model_a": ["x"]}', "b.json is no list of JSON objects"),
+        ("b.json", '{"model_a": ["x"]}', "b.json is not a list of JSON objects"),
         ("b.xlsx", "PK", "b.xlsx: the name of a table must end in one of: .csv, .tsv, .jsonl, .parquet, .json"),
     ],
 )

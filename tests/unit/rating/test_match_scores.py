@@ -86,7 +86,7 @@ def test_images_without_annotations_are_no_cases(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read none\.json: No such file"):
         score("coco_ap", [Path("none.json")], written(tmp_path / "truth.json", {"images": images, "annotations": []}))
     for content, sentence in (
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ({"a": 1}, "must be a list of boxes"),
         ([{**box(0, 1, score=1.0), "image_id": 9}], "image 9 is not among the 2 annotated images"),
         ([box(0, 1)], "a score is one"),
@@ -113,7 +113,7 @@ def test_answers_are_right_or_wrong(tmp_path: Path) -> None:
     assert score("mmlu", [guessed], truth) == {("llm", "x"): 1.0, ("llm", "y"): 0.0, ("llm", "z"): 0.0}
     assert score("acc_at_1", [guessed], truth)["llm", "x"] == 0.0  # letter for letter
     for wrong in ("E", "AB"):
-        with pytest.raises(InputError, match=f"'{wrong}' is no right answer; it is A, B, C or D"):
+        with pytest.raises(InputError, match=f"'{wrong}' is not a right answer; it is A, B, C or D"):
             score("mmlu", [guessed], written(tmp_path / "e.csv", f"case,answer\nx,{wrong}\n"))
     with pytest.raises(UnknownNameError, match=r"unknown case \(.*line 2\) 'w'"):
         score("mmlu", [written(tmp_path / "w.csv", "case,answer\nw,A\n")], truth)

@@ -199,7 +199,7 @@ def test_models_are_imported_one_by_one_under_one_name(tmp_path: Path, monkeypat
     ("content", "sentence"),
     [
         ({"what": 1}, "is none of: results_.*.json of lm-eval, .*columns model, task and score"),
-        ([], "is no JSON object"),
+        ([], "is not a JSON object"),
         ({**LM_EVAL, "model_name": None}, "has no text under 'model_name'"),
         (mteb(test=[0.5]), "does not name its model, and there is no model_meta.json beside it"),
         ({**INSPECT, "samples": [{"id": 1, "scores": {"x": {"value": {"a": 1}}}}]}, "gives several values a sample"),

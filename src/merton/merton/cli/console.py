@@ -25,7 +25,7 @@ from merton.results.text import harmless
 class _Harmless(RenderHook):
     """Takes from everything that a console shows what a terminal would obey: texts of servers and files are shown, too.
 
-    Ours: rich removes a few control characters from a text, and not ESC. Its own colours are no part of a text.
+    Ours: rich removes a few control characters from a text, and not ESC. Its own colours are not part of a text.
     """
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
@@ -126,7 +126,7 @@ def between(interval: tuple[float, float] | None, digits: int = 3) -> str:
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a row of texts as they are: a bracket in a name is no markup."""
+    """Add a row of texts as they are: a bracket in a name is not markup."""
     table.add_row(*(Text(str(cell)) for cell in cells))
 
 

@@ -14,7 +14,7 @@ from merton.cli.tree import App, Group
 
 
 class _ImageFirst(Group):
-    """`merton distort IMAGE ...`: a first argument that is no command is an image to distort."""
+    """`merton distort IMAGE ...`: a first argument that is not a command is an image to distort."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `image` in front of a line that begins with neither a command nor a request for help."""

@@ -79,7 +79,7 @@ def begun_otherwise(directory: RunDirectory, chosen: Workers | None) -> None:
     """
     if directory.database.exists() and directory.in_process != (chosen is not None):
         begun, remedy = ("with", "add it") if directory.in_process else ("without", "leave it out")
-        raise InputError(f"{directory.path} was begun {begun} --in-process, and is gone on with so: {remedy}")
+        raise InputError(f"{directory.path} was begun {begun} --in-process and goes on in the same way: {remedy}")
 
 
 def run_here(directory: RunDirectory, chosen: Workers) -> None:

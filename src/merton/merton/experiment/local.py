@@ -153,7 +153,7 @@ class LocalPorts:
         return self.cameras.things(self.cell.scene.task, self.cell.scene.seed, self._seen().qpos, camera)
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        """Ask a VLM of the catalogue; raises InvalidAnswerError if it fails, or what it gives is no answer.
+        """Ask a VLM of the catalogue; raises InvalidAnswerError if it fails, or its output is not an answer.
 
         Raises InfrastructureError if a server, an extra or weights are missing: that says nothing about the model.
         """

@@ -228,7 +228,7 @@ class ExperimentSpec(Model):
     def reference_runs(self) -> list[Trial]:
         """The undistorted trials of `reference_agent`, one in each scene, in order; none if an agent is an oracle.
 
-        Failures are measured against them. They are no trials of the experiment: not recorded, not rated, on no board.
+        Failures are measured against them. They are not trials of the experiment: not recorded, not rated, on no board.
         """
         agent = self.reference_agent
         return [Trial(agent, case) for case in self.cases() if case.is_reference] if agent else []

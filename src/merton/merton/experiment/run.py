@@ -162,12 +162,12 @@ class RunDirectory:
 
     @property
     def in_process(self) -> bool:
-        """Whether it was begun without ROS (`merton.experiment.workers`), and is to be gone on with in that way."""
+        """Whether it was begun without ROS (`merton.experiment.workers`), and goes on in that way."""
         return _json_object(self.path / "run.json").get("in_process") is True
 
     @property
     def took_s(self) -> float | None:
-        """Wall time of the run [s]; None if it is not finished, was gone on with, or `merton attribute` did it."""
+        """Wall time of the run [s]; None if it is not finished, was resumed, or `merton attribute` did it."""
         took_s = _json_object(self.path / "run.json").get("wall_s")
         return float(took_s) if isinstance(took_s, (int, float)) else None
 

@@ -71,7 +71,7 @@ def _default(key: Key) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value as YAML on one line, texts in quotes only where they are no plain words."""
+    """A value as YAML on one line, texts in quotes only where they are not plain words."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list | tuple):

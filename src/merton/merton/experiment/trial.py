@@ -228,7 +228,7 @@ class TrialRun:
                 said[side] = self.ports.answer(self.agent.vlm, image, self.question, side).text
             except InvalidAnswerError as error:
                 failed[side] = str(error)
-        if all(text is not None and not words(text) for text in said.values()):  # two silences are no agreement
+        if all(text is not None and not words(text) for text in said.values()):  # two silences are not agreement
             said, failed = dict.fromkeys(SIDES), dict.fromkeys(SIDES, "the answer has no word")
         self.answers, self.unanswered = (said["reference"], said["distorted"]), failed
         if self.spec.couple is not None:

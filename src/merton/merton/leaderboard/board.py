@@ -90,7 +90,7 @@ class Board:
         name: a word for addresses, such as "task".
         title: heading of the board.
         note: how its total is made, one sentence.
-        columns: headings of the cells; a column without any score is shown and is no part of a total.
+        columns: headings of the cells; a column without any score is shown and is not part of a total.
         rows: best first, those without a total last.
         maximum: the highest score there is; the lowest is 0.
         warnings: caveats for the reader, one sentence each.

@@ -36,7 +36,7 @@ ONLY_WINS, ONLY_LOSSES = "only wins", "only losses"
 DECIDED = 1e-3
 """A score that is nearer to 0 or 1 than this (a millimetre of an execution score) is a match lost or won altogether.
 
-Ours: the log-odds of a score run to infinity at 0 and 1; those of 1e-300 are no estimate either, but a bound.
+Ours: the log-odds of a score run to infinity at 0 and 1; those of 1e-300 are not an estimate either, but a bound.
 """
 
 # A guessing floor is searched among the matches predicted lowest: their least number, the least excess, and its sigmas.
@@ -89,7 +89,7 @@ def as_table(matches: Matches) -> MatchTable:
     """The matches, checked and sorted; a table is returned as it is.
 
     Raises:
-        InputError: a match has not three values, an id is no text, or a score is no number, NaN or outside 0..1.
+        InputError: a match has not three values, an id is not a text, or a score is not a number, NaN or outside 0..1.
     """
     if isinstance(matches, MatchTable):
         return matches

@@ -53,7 +53,7 @@ class Database:
         read_only: as given.
 
     Raises:
-        InputError: there is no record and `read_only` is set, `where` is no record, or another Merton made it.
+        InputError: there is no record and `read_only` is set, `where` is not a record, or another Merton made it.
         InfrastructureError: the disk or the server refuses, or the file is damaged.
         MissingDependencyError: PostgreSQL's client is not installed.
     """

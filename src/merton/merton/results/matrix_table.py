@@ -150,7 +150,7 @@ def _agent(where: str, row: Sequence[Any], agent_at: int, version_at: int | None
 
 
 def _refuse_texts(name: str, columns: Sequence[tuple[int, str]], cells: Sequence[Cell]) -> None:
-    """Raises InputError for a column that has texts and no number: it is no case."""
+    """Raises InputError for a column that has texts and no number: it is not a case."""
     with_number: set[str] = set()
     texts: dict[str, list[str]] = {}
     for _, case, cell, _ in cells:

@@ -48,7 +48,7 @@ def read_columns(path: Path, columns: Sequence[str], dictionaries: Sequence[str]
     """These columns of a Parquet file as a `pyarrow.Table`, some of them dictionary-encoded.
 
     Raises:
-        InputError: there is no such file, it is no Parquet table, or a column is missing.
+        InputError: there is no such file, it is not a Parquet table, or a column is missing.
         MissingDependencyError: pyarrow is not installed.
     """
     read = require_pyarrow().parquet.read_table

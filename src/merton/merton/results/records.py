@@ -27,7 +27,8 @@ class Outcome(str, enum.Enum):
     def success(self) -> bool | None:
         """Whether the task was done; None for an infrastructure fault, which says nothing about the agent.
 
-        An abstention is no success. Ours: left out, an agent that abstains wherever it would fail would look perfect.
+        An abstention is not a success. Ours: left out, an agent that abstains wherever it would fail would look
+        perfect.
         """
         return None if self is Outcome.INFRASTRUCTURE else self is Outcome.SUCCESS
 

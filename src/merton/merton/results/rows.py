@@ -15,7 +15,7 @@ from merton.results.schema import CASES, DOCUMENTS, METADATA, TRIALS
 from merton.results.text import one_line
 
 LONGEST_TEXT = 1_000_000
-"""Characters of a text that is no document. Ours: a name has at most 200, an error one sentence."""
+"""Characters of a text that is not a document. Ours: a name has at most 200, an error one sentence."""
 
 _LARGEST = "1.7976931348623157e308"
 _KINDS = {

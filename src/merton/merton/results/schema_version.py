@@ -12,7 +12,7 @@ EMPTY = 0
 
 
 def version(connection: sa.Connection) -> int:
-    """The schema version of a database; `EMPTY` if it is no record."""
+    """The schema version of a database; `EMPTY` if it is not a record."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     # Not by to_regclass: its answer may date from before this transaction waited for the lock to write.

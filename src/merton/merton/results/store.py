@@ -58,7 +58,7 @@ class ResultStore:
         read_only: open an existing record and change nothing; works while another process writes.
 
     Raises:
-        InputError: there is no such store and `read_only` is set, it is no store, or another Merton made it.
+        InputError: there is no such store and `read_only` is set, it is not a store, or another Merton made it.
         InfrastructureError: the disk or the server refuses.
     """
 

@@ -131,7 +131,7 @@ def read_cells(name: str, content: bytes) -> Iterator[Cells]:
     for where, row in itertools.chain([start] if start else [], rows):
         if not all(_is_whole(row[place]) for place in index):
             raise InputError(
-                f"{where}: column {index[0] + 1} has no name in the header, and is no index of whole numbers"
+                f"{where}: column {index[0] + 1} has no name in the header, and is not an index of whole numbers"
             )
         yield where, [row[place] for place in kept]
 
@@ -204,7 +204,7 @@ def json_value(path: Path) -> Any:
     """The value in a JSON file, UTF-8 or UTF-16 with its mark; NaN is None.
 
     Raises:
-        InputError: there is no such file, or it is no JSON, or nested too deep to be read.
+        InputError: there is no such file, or it is not JSON, or nested too deep to be read.
         InfrastructureError: the disk fails.
     """
     text = utf8_text(str(path), file_bytes(path))
@@ -213,21 +213,21 @@ def json_value(path: Path) -> Any:
     except RecursionError:
         raise InputError(f"{path} is nested too deep to be read") from None
     except ValueError as error:
-        raise InputError(f"{path} is no JSON: {one_line(error, 200)}") from None
+        raise InputError(f"{path} is not JSON: {one_line(error, 200)}") from None
 
 
 def json_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; as `json_value`, and refused if it is none."""
     found = json_value(path)
     if not isinstance(found, dict):
-        raise InputError(f"{path} is no JSON object")
+        raise InputError(f"{path} is not a JSON object")
     return found
 
 
 def json_entries(path: Path, value: Any) -> list[Row]:
     """The objects of a list in a JSON file; raises InputError for another value, or an empty list."""
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value) or not value:
-        raise InputError(f"{path} is no list of JSON objects")
+        raise InputError(f"{path} is not a list of JSON objects")
     return [(f"{path}, entry {number}", row) for number, row in enumerate(value, 1)]
 
 
@@ -290,7 +290,7 @@ def _nested_without_nan(value: Any) -> Any:
 
 
 def plain_number(cell: object) -> float | None:
-    """The number in a cell, perhaps NaN or infinite if it is no text; None for anything else.
+    """The number in a cell, perhaps NaN or infinite if it is not a text; None for anything else.
 
     A text must be a number as a spreadsheet writes it: "nan", "1_0" and digits of another script are refused.
     """
@@ -325,7 +325,7 @@ def _csv(name: str, content: bytes) -> Iterator[Cells]:
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for cells in lines:
-            if cells:  # a blank line is no row
+            if cells:  # a blank line is not a row
                 yield f"{name}, line {lines.line_num}", ["" if without_nan(cell) is None else cell for cell in cells]
     except csv.Error as error:
         raise InputError(f"{name}, line {lines.line_num}: is no CSV: {error}") from None
@@ -341,7 +341,7 @@ def json_objects(name: str, content: bytes) -> Iterator[Row]:
     """The objects of JSON Lines with their places, blank lines passed over; NaN is None.
 
     Raises:
-        InputError: a line that is no JSON object, or has a key twice; with the line.
+        InputError: a line that is not a JSON object, or has a key twice; with the line.
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -359,7 +359,7 @@ def json_objects(name: str, content: bytes) -> Iterator[Row]:
                 raise InputError(f"{where}: must be an object with the columns as keys")
             row = {key: without_nan(value) for key, value in row.items()}
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: is no JSON: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{where}: is not JSON: {str(error).splitlines()[0]}") from None
         yield where, row
 
 

@@ -7,7 +7,7 @@ With c the sum of the scores (0..1) of k questions, times 100 throughout:
 
 Our decisions where the rules are open (docs/studies/published_rules.md gives the reasons): k is the number of questions
 that at least one agent has a score for; an agent that lacks one of them has a missing cell; a column without any score
-is shown and is no part of a total.
+is shown and is not part of a total.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_items(path: Path, taxonomy: Taxonomy) -> list[ItemScore]:
     """The scores in a table with the columns `COLUMNS` and perhaps `ORIGINAL`; see `merton.results.tables.read_rows`.
 
     Raises:
-        InputError: as for `read_rows`; also an empty or overlong name, or a score that is no number in 0..1.
+        InputError: as for `read_rows`; also an empty or overlong name, or a score that is not a number in 0..1.
     """
     items = []
     for where, row in read_rows(path, COLUMNS, (ORIGINAL,)):

@@ -103,7 +103,8 @@ def read_ground_truth(path: Path) -> dict[str, int]:
     """The number of real videos of each task, from a table with the columns `COUNT_COLUMNS`.
 
     Raises:
-        InputError: as for `read_rows`; also a task that is named twice, or a count that is no whole number from 1 up.
+        InputError: as for `read_rows`; also a task that is named twice, or a count that is not a whole number
+            from 1 up.
     """
     counts: dict[str, int] = {}
     for where, row in read_rows(path, COUNT_COLUMNS):

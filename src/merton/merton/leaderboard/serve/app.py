@@ -30,7 +30,7 @@ from merton.web.access import AccessMiddleware, listening, problem
 from merton.web.serving import add_refusals, address_of, serve
 
 LONGEST_BODY = 64 * 1024
-"""Of a request that is no submission [bytes]; its body is not read."""
+"""Of a request that is not a submission [bytes]; its body is not read."""
 POLICY = (
     "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"

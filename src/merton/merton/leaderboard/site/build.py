@@ -42,7 +42,7 @@ def write_site(
         title: of the site; None: the names of its matrices and experiments.
 
     Raises:
-        InputError: the folder holds something else, or `images` names something that is no run.
+        InputError: the folder holds something else, or `images` names something that is not a run.
         InfrastructureError: the site cannot be written, or the record or a run cannot be read.
     """
     target = Path(folder)
@@ -85,7 +85,7 @@ def write_submissions(snapshot: Snapshot, file: Path, store: ResultStore, title:
 def _check_target(target: Path) -> None:
     """InputError unless the folder is new, empty, or holds a site: no other file must be lost."""
     if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise InputError(f"{target} is no folder: choose one that is new, empty, or holds a site")
+        raise InputError(f"{target} is not a folder: choose one that is new, empty, or holds a site")
     is_site = (target / "board.json").is_file() and (target / "assets" / "site.css").is_file()
     if target.is_dir() and not is_site and any(target.iterdir()):
         raise InputError(f"{target} holds other files: choose a folder that is new, empty, or holds a site")

@@ -80,7 +80,7 @@ class RecordExtras:
 
 
 def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
-    """The extras of a site of the snapshot `current`, which is no part of its own history.
+    """The extras of a site of the snapshot `current`, which is not part of its own history.
 
     Raises:
         InfrastructureError: the record cannot be read.

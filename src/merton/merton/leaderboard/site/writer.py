@@ -296,7 +296,7 @@ def _pages(served: bool) -> tuple[tuple[str, str], ...]:
 def list_pages(items: Sequence[Item], name: str) -> list[tuple[ListPage, Sequence[Item]]]:
     """A list divided into pages, at least one, with the items of each; their files are name.html, name~2.html, ..."""
     starts = range(0, max(len(items), 1), ROWS_A_PAGE)
-    # "~" is in no file name made from an id, so a second page is no other agent's.
+    # "~" is in no file name made from an id, so a second page is not another agent's.
     names = tuple(f"{name}{f'~{number}' if number > 1 else ''}.html" for number in range(1, len(starts) + 1))
     parts = [items[start : start + ROWS_A_PAGE] for start in starts]
     return [

@@ -121,8 +121,8 @@ def to_json(snapshot: Snapshot) -> bytes:
 
 
 def from_json(data: bytes | str, name: str = "this") -> Snapshot:
-    """The snapshot in `data`; InputError, of `name`, if it is torn, holds NaN, or is no snapshot of this version."""
-    what = f"{name} is no snapshot of a leaderboard"
+    """The snapshot in `data`; InputError, of `name`, if it is torn, holds NaN, or is not a snapshot of this version."""
+    what = f"{name} is not a snapshot of a leaderboard"
     try:
         json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -198,7 +198,7 @@ def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: No
         The differences, a sentence each; empty if every byte is the same.
 
     Raises:
-        InputError: `data` is no snapshot.
+        InputError: `data` is not a snapshot.
     """
     claimed = from_json(data)
     found = take(store, claimed.name, progress, claimed.window, metric=claimed.metric)

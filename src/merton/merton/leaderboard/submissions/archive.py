@@ -177,7 +177,7 @@ def _open_regular(path: Path, inside: str = "") -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (os.O_NOFOLLOW if inside else 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise InputError(f"{_shown(inside or str(path))} is no regular file; send {FORMATS}")
+        raise InputError(f"{_shown(inside or str(path))} is not a regular file; send {FORMATS}")
     return os.fdopen(descriptor, "rb")
 
 

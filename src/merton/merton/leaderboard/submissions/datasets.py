@@ -39,7 +39,7 @@ def check_items(submission: Submission, known: Mapping[str, tuple[str, frozenset
     name, items = known[manifest.dataset_sha256]
     for item, where in submission.places.items():
         if item not in items:
-            raise InputError(f"{where}: {one_line(item)!r} is no item of {one_line(name)}")
+            raise InputError(f"{where}: {one_line(item)!r} is not an item of {one_line(name)}")
     if missing := sorted(items - submission.scores.keys()):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         last = list(submission.places.values())[-1]

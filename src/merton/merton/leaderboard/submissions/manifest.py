@@ -40,7 +40,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _IN_NAMES = " ._-+&,'/:@"
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Invisible letters and marks (Unicode's Default_Ignorable_Code_Point); the others of these are no letters."""
+"""Invisible letters and marks (Unicode's Default_Ignorable_Code_Point); the others of these are not letters."""
 
 
 def _name(text: str) -> str:
@@ -195,8 +195,8 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     """A manifest's text, YAML or (if `name` says so) JSON.
 
     Raises:
-        InputError: longer than `MAX_MANIFEST_BYTES`, no UTF-8, hidden characters, anchors, tags, a duplicate or unknown
-            key, or a value that is not as `Manifest` says; the sentence names the line.
+        InputError: longer than `MAX_MANIFEST_BYTES`, not UTF-8, hidden characters, anchors, tags, a duplicate or
+            unknown key, or a value that is not as `Manifest` says; the sentence names the line.
     """
     if len(data) > MAX_MANIFEST_BYTES:
         raise InputError(f"{name}: larger than {MAX_MANIFEST_BYTES} bytes")
@@ -240,9 +240,9 @@ def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str
     """The score of each item, and where it stands, of a CSV table with the columns item and score.
 
     Raises:
-        InputError: the header is another; an item's id is no printable text of at most `MAX_NAME` characters; a score
-            is missing, no plain decimal number or outside 0..1; an item stands twice; there is none, or more than
-            `MAX_ITEMS`. The sentence names the line.
+        InputError: the header is another; an item's id is not a printable text of at most `MAX_NAME` characters; a
+            score is missing, not a plain decimal number or outside 0..1; an item stands twice; there is none, or more
+            than `MAX_ITEMS`. The sentence names the line.
     """
     scores: dict[str, float] = {}
     places: dict[str, str] = {}

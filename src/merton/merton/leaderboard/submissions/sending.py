@@ -25,7 +25,7 @@ TOKEN_VARIABLE = "MERTON_TOKEN"
 """Environment variable with the manufacturer's token; on a command line every user of the machine could read it."""
 
 _SERVER_FAULTS = (408, 429)
-"""Statuses below 500 that are no fault of the submission."""
+"""Statuses below 500 that are not the submission's fault."""
 
 
 def is_server(where: str) -> bool:

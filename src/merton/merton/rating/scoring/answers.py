@@ -34,7 +34,7 @@ def _compared(predictions: Path, truth: Path | None, same: Any, letters: str = "
         case, answer = name_in(where, row, "case"), same(plain_text(row["answer"]))
         if not answer or (letters and answer not in tuple(letters)):
             raise InputError(
-                f"{where}: {one_line(row['answer'], 40)!r} is no right answer"
+                f"{where}: {one_line(row['answer'], 40)!r} is not a right answer"
                 f"{'; it is A, B, C or D' if letters else ''}"
             )
         if right.setdefault(case, answer) != answer:

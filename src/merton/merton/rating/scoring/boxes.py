@@ -27,14 +27,14 @@ Item = Mapping[str, Any]
 
 
 def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float]:
-    """(agent, image) to AP@[.50:.95], 0..1, of every image with an annotation that is no crowd.
+    """(agent, image) to AP@[.50:.95], 0..1, of every image with an annotation that is not a crowd.
 
     The agent is the name of the file. An image is called as its `file_name`, with its folders and without the ending,
     or else by its id.
     Boxes of a category that is not annotated in an image do not count, as in COCO's evaluation of that image.
 
     Raises:
-        InputError: a file is no such JSON, a box is no box, a box names an image that the annotations lack, or two
+        InputError: a file is not such JSON, a box is not a box, a box names an image that the annotations lack, or two
             images have one name.
     """
     assert truth is not None
@@ -60,7 +60,7 @@ def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float
 
 
 def image_ap(guessed: Sequence[Item], annotated: Sequence[Item]) -> float | None:
-    """AP@[.50:.95] of one image; None if it has no annotation that is no crowd.
+    """AP@[.50:.95] of one image; None if it has no annotation that is not a crowd.
 
     Args:
         guessed: boxes with category_id, bbox (x, y, width, height) [px] and score.

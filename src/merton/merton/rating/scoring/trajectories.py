@@ -72,8 +72,8 @@ def values(predictions: Path, truth: Path | None = None) -> dict[tuple[str, str]
 def average_precision(guesses: Sequence[Guess]) -> float:
     """The area under the curve of precision and recall of one bucket.
 
-    Of each object the most confident trajectory that is no miss is right; all its others are wrong. Of trajectories of
-    one confidence the misses come first (ours, so that the order of the rows plays no part).
+    Of each object the most confident trajectory that is not a miss is right; all its others are wrong. Of trajectories
+    of one confidence the misses come first (ours, so that the order of the rows plays no part).
     """
     objects = {object_ for object_, _, _ in guesses}
     taken: set[str] = set()
