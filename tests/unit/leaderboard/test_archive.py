@@ -38,7 +38,7 @@ def short(value: object) -> str | None:
 
 
 def zip_special(name: str, kind: int, content: str) -> bytes:
-    """A zip with one entry that is no regular file."""
+    """A zip with one entry that is not a regular file."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as made:
         entry = zipfile.ZipInfo(name)
@@ -156,7 +156,7 @@ def test_links_and_pipes_in_a_folder_are_refused(tmp_path: Path) -> None:
             read(folder)
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(InputError, match="no regular file"):
+        with pytest.raises(InputError, match="not a regular file"):
             read(path)
     with pytest.raises(InputError, match="there is no file"):
         read(tmp_path / "absent.zip")

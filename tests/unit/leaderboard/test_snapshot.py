@@ -245,7 +245,7 @@ def test_json_is_canonical_and_is_read_back() -> None:
         data.replace(b'"score":0', b'"score":NaN', 1),
     ]
     for wrong in torn:
-        with pytest.raises(InputError, match="no snapshot of a leaderboard"):
+        with pytest.raises(InputError, match="not a snapshot of a leaderboard"):
             snapshot.from_json(wrong)
 
 
