@@ -60,10 +60,10 @@ class Group(_PlainFlags, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def _in_a_group(self, name: str, exactly: bool = False) -> str | None:
-        """The command of a group below this one that a name may stand for, with its group."""
+        """The command of a group below this one that a name may stand for, with its group: the first of that name."""
         below = {
             command: group_name
-            for group_name, group in self.commands.items()
+            for group_name, group in reversed(self.commands.items())
             if isinstance(group, Group)
             for command in group.commands
         }
