@@ -63,7 +63,7 @@ class Group(_PlainFlags, TyperGroup):
         """The command of a group below this one that a name may stand for, with its group: the first of that name."""
         below = {
             command: group_name
-            for group_name, group in reversed(self.commands.items())
+            for group_name, group in reversed(list(self.commands.items()))
             if isinstance(group, Group)
             for command in group.commands
         }
