@@ -10,6 +10,7 @@ from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, between, from_here, print_err, print_out
 from merton.files import make_folder
+from merton.results.text import counted
 
 
 def battles_command(
@@ -34,10 +35,9 @@ def battles_command(
         found = fitted.contenders[name]
         add_row(table, place, name, f"{found.mean:.0f}{between(found.interval, 0)}", found.matches)
     STDOUT.print(table)
-    counts = [
-        f"{n} {what}{'s' * (n != 1)}" for n, what in ((fitted.comparisons, "battle"), (fitted.scenes, "question"))
-    ]
-    print_out(f"{' about '.join(counts)}; mean rating 1500, 95 % intervals")
+    print_out(
+        f"{counted(fitted.comparisons, 'battle')} about {counted(fitted.scenes, 'question')}; mean rating 1500, 95 % intervals"
+    )
     for warning in fitted.warnings:
         print_err(warning)
     if out is not None:

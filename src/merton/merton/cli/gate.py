@@ -14,6 +14,7 @@ import typer
 from merton.cli.console import from_here, print_err, print_out
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import locked_folder, resource
+from merton.results.text import counted
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
@@ -156,7 +157,7 @@ class _Clock:
 
     def show(self, sequence: ConfidenceSequence) -> None:
         """Print where the comparison stands, if the last line is old enough."""
-        from merton.study.gate_files import count, points
+        from merton.study.gate_files import points
 
         now_s = time.monotonic()
         if now_s < self._next_s:
@@ -165,7 +166,7 @@ class _Clock:
         low, high = (points(end) for end in sequence.interval)
         left_s = max(0, round(self._end_s - now_s))
         print_err(
-            f"{count(len(sequence.differences))}: {points(sequence.mean)} points [{low}, {high}], "
+            f"{counted(len(sequence.differences), 'scene')}: {points(sequence.mean)} points [{low}, {high}], "
             f"at most {left_s // 60}:{left_s % 60:02d} left"
         )
 

@@ -9,6 +9,7 @@ import typer
 
 from merton.cli.console import own_command, print_out, record_named
 from merton.errors import InputError
+from merton.results.text import counted
 
 if TYPE_CHECKING:
     from merton.study.variance import Components
@@ -51,7 +52,7 @@ def plan_command(
     def cost(trials: int) -> str:
         return f"{trials} trials, {duration(trials * trial_s)}, {trials * trial_kb / 1000:.0f} MB"
 
-    views = f"{design.views} distorted trial{'' if design.views == 1 else 's'}"
+    views = counted(design.views, "distorted trial")
     others = f", {design.other_scenes} more undistorted" if design.other_scenes else ""
     print_out(f"{design.agents} agents, {design.scenes} scenes of {views}{others}:")
     print_out(f"  {cost(design.trials)} ({trial_s:.2f} s and {trial_kb:.0f} kB a trial)")

@@ -25,6 +25,7 @@ from merton.graph.supervisor import (
     users_domain,
 )
 from merton.recording.writer import free_path, mcap_writer
+from merton.results.text import counted
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
@@ -283,7 +284,7 @@ def _conclude(directory: RunDirectory) -> Path:
 def _further(directory: RunDirectory) -> str:
     """Such as " and 16 reference runs of the oracle, not rated, in 4 min"."""
     added, took_s = directory.added_runs(), directory.took_s
-    text = f" and {added} reference run{'s' * (added != 1)} of the oracle, not rated," if added else ""
+    text = f" and {counted(added, 'reference run')} of the oracle, not rated," if added else ""
     if took_s is None:
         return text.rstrip(",")
     return text + (f" in {took_s:.0f} s" if took_s < 90 else f" in {took_s / 60:.0f} min")

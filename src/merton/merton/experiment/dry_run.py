@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sized
 
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
@@ -11,6 +10,7 @@ from merton.experiment.plan import ExperimentSpec
 from merton.models.catalogue import examine
 from merton.processes import usable_cores
 from merton.results.records import STAIRCASE
+from merton.results.text import counted
 
 SECONDS_A_TRIAL = 0.4
 """Wall time of a trial in the graph `sim` [s], as in the quickstart on two idle cores."""
@@ -27,16 +27,16 @@ def outline(spec: ExperimentSpec) -> list[str]:
     by_level = [f"level {level}: {levels[level]} distorted trials" for level in sorted(levels)]
     if spec.levels == STAIRCASE:
         chains = len(spec.agents) * len(spec.distortions)
-        by_level = [f"{_count(range(chains), 'staircase')} of {distorted // max(chains, 1)} distorted trials"]
-    scenes = _count(range(spec.scenes), "scene")
+        by_level = [f"{counted(chains, 'staircase')} of {distorted // max(chains, 1)} distorted trials"]
+    scenes = counted(spec.scenes, "scene")
     added = len(spec.reference_runs())
     trials_s = (SECONDS_A_TRIAL, SECONDS_OF_A_CORE / usable_cores())
     graph, in_process = (duration((spec.trial_count + added) * trial_s) for trial_s in trials_s)
     return [
         f"{spec.name}: {spec.trial_count} trials, {references} reference and {distorted} distorted",
         *([added_text(added)] if added else []),
-        f"{_count(spec.agents, 'agent')}, {_count(spec.tasks, 'task')}, {scenes} a task and "
-        f"{spec.reference_scenes} more undistorted, {_count(spec.distortions, 'distortion')}",
+        f"{counted(len(spec.agents), 'agent')}, {counted(len(spec.tasks), 'task')}, {scenes} a task and "
+        f"{spec.reference_scenes} more undistorted, {counted(len(spec.distortions), 'distortion')}",
         *by_level,
         f"about {graph} of trials at {SECONDS_A_TRIAL:g} s each, as in the quickstart on two cores; larger models take "
         f"longer. Without ROS, by merton run --in-process: about {in_process} on the cores here ({usable_cores()})",
@@ -69,10 +69,6 @@ def not_ready(spec: ExperimentSpec) -> list[str]:
 def added_text(added: int) -> str:
     """A sentence about the number of reference runs that are added to an experiment."""
     return (
-        f"No agent is the oracle, so {_count(range(added), 'reference run')} of it are added: failures are measured "
+        f"No agent is the oracle, so {counted(added, 'reference run')} of it are added: failures are measured "
         "against them, they are not rated. At a real robot there are none."
     )
-
-
-def _count(things: Sized, noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

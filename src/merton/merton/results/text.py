@@ -41,9 +41,14 @@ def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
     return MISSING if value is None else pattern.format(value)
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things, such as "1 scene" and "40 scenes"; `noun` is a regular one in the singular."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def count_of(n: int, scenes: int) -> str:
     """A number of trials beside that of their scenes, such as "132 in 4 scenes"; alone where there is no scene."""
-    return f"{n} in {scenes} scene{'s' * (scenes != 1)}" if scenes else str(n)
+    return f"{n} in {counted(scenes, 'scene')}" if scenes else str(n)
 
 
 def places(best_and_worst: tuple[int, int] | None) -> str:

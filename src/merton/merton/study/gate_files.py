@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from merton.files import write_file
 from merton.pages.words import readable, signed
-from merton.results.text import MISSING, one_line
+from merton.results.text import MISSING, counted, one_line
 from merton.statistics.sequential import Verdict
 from merton.study import gate_pictures
 from merton.study.gate import Judgement, Part, worst
@@ -25,7 +25,7 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
         return lines
     low, high = whole.interval
     lines.append(
-        f"{metric.capitalize()} in {count(whole.scenes)}: {candidate} {_percent(judgement.means[0])}, "
+        f"{metric.capitalize()} in {counted(whole.scenes, 'scene')}: {candidate} {_percent(judgement.means[0])}, "
         f"{baseline} {_percent(judgement.means[1])}."
     )
     lines.append(
@@ -34,7 +34,7 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
     )
     lines += [
         f"Worse in {readable(part.name)}: {points(part.difference)} points, at most {points(part.interval[1])}, in "
-        f"{count(part.scenes)}."
+        f"{counted(part.scenes, 'scene')}."
         for part in judgement.tasks
         if part.verdict is Verdict.WORSE
     ]
@@ -86,7 +86,7 @@ def junit(judgement: Judgement, candidate: str, baseline: str) -> str:
     cases = [_case("verdict", judgement.whole, " ".join(summary(judgement, candidate, baseline)), "error")]
     for part in judgement.tasks:
         low, high = part.interval
-        text = f"{points(part.difference)} points [{points(low)}, {points(high)}] in {count(part.scenes)}"
+        text = f"{points(part.difference)} points [{points(low)}, {points(high)}] in {counted(part.scenes, 'scene')}"
         cases.append(_case(part.name, part, text, "skipped"))
     suite = ElementTree.Element("testsuite", name=name, tests=str(len(cases)))
     for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
@@ -99,11 +99,6 @@ def junit(judgement: Judgement, candidate: str, baseline: str) -> str:
 def points(value: float | None) -> str:
     """A difference in points of 100, with its sign."""
     return MISSING if value is None else signed(100.0 * value, 1)
-
-
-def count(scenes: int) -> str:
-    """Such as "1 scene" and "40 scenes"."""
-    return f"{scenes} scene{'s' * (scenes != 1)}"
 
 
 def _case(name: str, part: Part, text: str, unresolved: str) -> ElementTree.Element:

@@ -9,7 +9,7 @@ import numpy as np
 
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
 from merton.pages.words import duration, percent, readable
-from merton.results.text import printable
+from merton.results.text import counted, printable
 from merton.study import thresholds
 from merton.study.losses import Loss
 from merton.study.thresholds import Threshold
@@ -54,8 +54,8 @@ def size(board: Snapshot, wall_s: object = None) -> str:
     """Such as "4 agents, 448 trials in 12 scenes, 4 min 37 s; hardest: jpeg 5"."""
     agents, trials = len(board.agents), trial_count(board)
     scenes = len({case.unit for case in board.cases})
-    text = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
-    text += f" in {scenes} scene{'s' * (scenes != 1)}" if scenes else ""
+    text = f"{counted(agents, 'agent')}, {counted(trials, 'trial')}"
+    text += f" in {counted(scenes, 'scene')}" if scenes else ""
     text += f", {took}" if (took := duration(wall_s)) else ""
     hardest = _hardest(board.cases)
     return f"{text}; hardest: {readable(hardest)}" if hardest else text
@@ -93,7 +93,7 @@ def _greatest_loss(found: Sequence[Loss]) -> str:
     text = f"{printable(first.agent, 40)} loses most under distortion: {fall}"
     rivals = [loss for loss in others if loss.interval[1] >= first.interval[0]]
     if first.interval[0] <= 0:
-        text += f", which {first.scenes} scene{'s' * (first.scenes != 1)} cannot tell from chance"
+        text += f", which {counted(first.scenes, 'scene')} cannot tell from chance"
     elif rivals:
         text += f", which cannot be told apart from {printable(rivals[0].agent, 40)}'s"
     return text
@@ -107,7 +107,7 @@ def _first_threshold(found: Sequence[Threshold]) -> str:
     if rivals:
         text += f", which cannot be told apart from {_place(rivals[0])}"
     if len(rivals) > 1:
-        text += f" and {len(rivals) - 1} other{'s' * (len(rivals) > 2)}"
+        text += f" and {counted(len(rivals) - 1, 'other')}"
     return text
 
 

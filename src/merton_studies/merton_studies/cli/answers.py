@@ -11,6 +11,7 @@ import typer
 from merton.cli.console import from_here, print_err, print_out, progress, working
 from merton.errors import InputError
 from merton.files import refuse_overwriting, write_file
+from merton.results.text import counted
 from merton_studies.cli.curate_roles import MaxCalls, MaxCost, budget_ends
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def answers_command(
     origin = json.dumps(about_file(scored, answers), indent=1, ensure_ascii=False) + "\n"
     write_file(out.with_suffix(".json"), origin.encode())
     agents = len({one.agent for one in read})
-    print_out(f"{len(rows)} scores of {agents} agent{'s' * (agents != 1)}: {from_here(out)}")
+    print_out(f"{len(rows)} scores of {counted(agents, 'agent')}: {from_here(out)}")
     if scored.unscored:
         one, reason = scored.unscored[0]
         count = len(scored.unscored)

@@ -25,6 +25,7 @@ from pydantic import Field
 
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError
+from merton.results.text import counted
 from merton_studies.curation.agents import (
     Balance,
     Critique,
@@ -193,24 +194,20 @@ def induce(
             if inner < budget.inner:
                 critique = _reviewed(journal, outer, inner, proposed, pool, reviewer, None)
         if tried and same(history[-1], tried[-1], embed):
-            reason = f"the dimensions are stable after {_counted(len(history), 'proposal')} and {_trials(len(tried))}"
+            reason = f"the dimensions are stable after {counted(len(history), 'proposal')} and {_trials(len(tried))}"
             return Induction(history[-1], journal.rounds, "stable", reason)
         tried.append(history[-1])
         trial = journal.step(outer, inner + 1, _trial(outer, inner, history[-1], try_out))
         critique = _reviewed(journal, outer, inner + 1, history[-1], pool, reviewer, trial.balance)
     reason = (
-        f"the dimensions still changed after {_trials(len(tried))} and {_counted(len(history), 'proposal')}; "
-        f"the budget is {_trials(budget.outer)} with {_counted(budget.inner, 'proposal')} before each"
+        f"the dimensions still changed after {_trials(len(tried))} and {counted(len(history), 'proposal')}; "
+        f"the budget is {_trials(budget.outer)} with {counted(budget.inner, 'proposal')} before each"
     )
     return Induction(tried[-1], journal.rounds, "budget", reason)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _trials(count: int) -> str:
-    return _counted(count, "trial")
+    return counted(count, "trial")
 
 
 def _proposed(
@@ -251,7 +248,7 @@ def _oscillating(journal: Journal, turns: Sequence[Taxonomy], tried: Sequence[Ta
     """The end of an induction whose last sets, the first and last of which are the same, would take turns for ever."""
     chosen = next((old for old in reversed(tried) if any(same(old, turn, embed) for turn in turns)), turns[-1])
     reason = (
-        f"a set of {_counted(len(turns[-1].dimensions), 'dimension')} came again after "
-        f"{_counted(len(turns) - 2, 'other set')}: proposals and critiques go in a circle"
+        f"a set of {counted(len(turns[-1].dimensions), 'dimension')} came again after "
+        f"{counted(len(turns) - 2, 'other set')}: proposals and critiques go in a circle"
     )
     return Induction(chosen, journal.rounds, "oscillating", reason)

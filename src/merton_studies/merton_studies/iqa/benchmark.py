@@ -25,7 +25,7 @@ from merton.perception.quality import METRICS
 from merton.perception.quality.learned import TRAINABLE, trainable
 from merton.perception.quality.learned.prepared import prepare_all
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
-from merton.results.text import one_line
+from merton.results.text import counted, one_line
 from merton_studies.iqa import folds as folding
 from merton_studies.iqa import metric_floors
 from merton_studies.iqa.folds import (
@@ -193,8 +193,8 @@ def _fewer(every: Sequence[Fold], repeats: int) -> Iterator[str]:
     """A sentence for each split that has fewer different test parts than repeats were asked for."""
     for name, count in Counter(fold.split for fold in every).items():
         if count < repeats and name != folding.SUBJECT:
-            repeated = "1 repeat" if count == 1 else f"{count} repeats"
-            yield f"Over {name} only {count} different test part{'s' * (count > 1)} can be drawn, so it has {repeated}."
+            parts, repeated = counted(count, "different test part"), counted(count, "repeat")
+            yield f"Over {name} only {parts} can be drawn, so it has {repeated}."
 
 
 class _Work:

@@ -12,6 +12,7 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 import merton
+from merton.results.text import counted
 from merton.statistics.alpha import krippendorff_alpha
 from merton.statistics.intraclass import Intraclass, intraclass
 from merton.statistics.raters import (
@@ -54,9 +55,9 @@ class Missing:
         """Such as "not enough yet: 12 more items with two ratings, 3 more scenes"; empty if enough."""
         parts = []
         if self.items:
-            parts.append(f"{self.items} more item{'s' * (self.items > 1)} with two ratings")
+            parts.append(f"{counted(self.items, 'more item')} with two ratings")
         if self.scenes:
-            parts.append(f"{self.scenes} more scene{'s' * (self.scenes > 1)}")
+            parts.append(counted(self.scenes, "more scene"))
         return f"not enough yet: {', '.join(parts)}" if parts else ""
 
 

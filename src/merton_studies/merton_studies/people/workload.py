@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from merton.results.text import counted
 from merton_studies.people.item import Item
 from merton_studies.people.project import Project
 from merton_studies.people.protocol import Protocol
@@ -66,18 +67,14 @@ def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Wor
 
 def sentences(work: Workload) -> list[str]:
     """A workload in words."""
-    gold = f", and {_count(work.gold, 'gold item')}" if work.gold else ""
+    gold = f", and {counted(work.gold, 'gold item')}" if work.gold else ""
     answers, minutes = math.ceil(work.answers), max(1, math.ceil(work.seconds / 60))
     return [
-        f"{_count(work.items, 'item')} in {_count(work.scenes, 'scene')}{gold}",
-        f"{_count(work.ratings, 'rating')} of an item by {_count(work.raters, 'rater')}: "
-        f"about {_count(answers, 'answer')} of each",
+        f"{counted(work.items, 'item')} in {counted(work.scenes, 'scene')}{gold}",
+        f"{counted(work.ratings, 'rating')} of an item by {counted(work.raters, 'rater')}: "
+        f"about {counted(answers, 'answer')} of each",
         f"about {minutes} min of a rater's time, by a guess of ours of the time for an answer",
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration_s(item: Item) -> float:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from merton.config import Model, validated
 from merton.errors import InputError, did_you_mean
+from merton.results.text import counted
 from merton_studies.curation.agents import (
     FEWEST,
     MOST,
@@ -87,7 +88,7 @@ class Proposal(Form[tuple[Dimension, ...]]):
                 faults.append(str(error))
         if not FEWEST <= len(found) <= MOST:
             first = f"; {faults[0]}" if faults else ""
-            count = f"{len(found)} valid dimension{'' if len(found) == 1 else 's'}"
+            count = counted(len(found), "valid dimension")
             raise InputError(f"the answer has {count}, and between {FEWEST} and {MOST} are asked for{first}")
         return Part(tuple(found), tuple(faults))
 
