@@ -35,9 +35,8 @@ def battles_command(
         found = fitted.contenders[name]
         add_row(table, place, name, f"{found.mean:.0f}{between(found.interval, 0)}", found.matches)
     STDOUT.print(table)
-    print_out(
-        f"{counted(fitted.comparisons, 'battle')} about {counted(fitted.scenes, 'question')}; mean rating 1500, 95 % intervals"
-    )
+    counts = f"{counted(fitted.comparisons, 'battle')} about {counted(fitted.scenes, 'question')}"
+    print_out(f"{counts}; mean rating 1500, 95 % intervals")
     for warning in fitted.warnings:
         print_err(warning)
     if out is not None:

@@ -283,8 +283,8 @@ def _conclude(directory: RunDirectory) -> Path:
 
 def _further(directory: RunDirectory) -> str:
     """Such as " and 16 reference runs of the oracle, not rated, in 4 min"."""
+    from merton.experiment.dry_run import duration
+
     added, took_s = directory.added_runs(), directory.took_s
     text = f" and {counted(added, 'reference run')} of the oracle, not rated," if added else ""
-    if took_s is None:
-        return text.rstrip(",")
-    return text + (f" in {took_s:.0f} s" if took_s < 90 else f" in {took_s / 60:.0f} min")
+    return text.rstrip(",") if took_s is None else f"{text} in {duration(took_s)}"
