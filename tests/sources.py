@@ -21,9 +21,14 @@ def tree(file: Path) -> ast.Module:
 
 @dataclass(frozen=True)
 class Content:
-    """What a Python file imports, at its top or inside a function, and its texts without the docstrings."""
+    """What a Python file imports, at its top or inside a function, and its texts without the docstrings.
+
+    Attributes:
+        attributes: used on a name or on an attribute, such as "csv.writer"; "parquet.write_table" of a longer chain.
+    """
 
     imports: frozenset[str]
+    attributes: frozenset[str]
     texts: tuple[str, ...]
 
 
@@ -31,6 +36,7 @@ class Content:
 def content(file: Path) -> Content:
     """Both by one walk, which takes most of the time of all that looks at the checkout."""
     imported: set[str] = set()
+    attributes: set[str] = set()
     docstrings: set[int] = set()
     texts: list[ast.Constant] = []
     for node in ast.walk(tree(file)):
@@ -40,12 +46,18 @@ def content(file: Path) -> Content:
             case ast.ImportFrom():
                 assert node.level == 0, f"{file}: relative imports hide what is imported"
                 imported |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
+            case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=attribute):
+                attributes.add(f"{owner}.{attribute}")
             case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.body and isinstance(node.body[0], ast.Expr):
                     docstrings.add(id(node.body[0].value))
             case ast.Constant(value=str()):
                 texts.append(node)
-    return Content(frozenset(imported), tuple(str(node.value) for node in texts if id(node) not in docstrings))
+    return Content(
+        frozenset(imported),
+        frozenset(attributes),
+        tuple(str(node.value) for node in texts if id(node) not in docstrings),
+    )
 
 
 def imports(file: Path) -> frozenset[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sources import LIBRARY, NODES, PACKAGES, ROOT, STUDIES, dotted, files, imports, tree
+from sources import LIBRARY, NODES, PACKAGES, ROOT, STUDIES, content, dotted, files, imports, tree
 
 BANDS = {
     "foundations": (
@@ -94,6 +94,12 @@ LONGEST_FILE = 400
 LONGEST_NODE = 250
 LONGEST_FUNCTION = 60
 """Lines, a function's without its docstring. A file or function beyond is two things; LONGER says why one may be."""
+WRITERS = {  # of tables: the one file that uses it
+    "csv.writer": "results/csv_writer.py",
+    "csv.DictWriter": "",
+    "parquet.ParquetWriter": "results/parquet.py",
+    "parquet.write_table": "results/parquet.py",
+}
 LONGER = {
     "models/serving.py": "one file, because it is copied whole into foreign environments",
 }
@@ -118,6 +124,11 @@ def test_every_wing_has_its_place() -> None:
     for package, order in ORDERS.items():
         assert {wing(file) for file in files(package)} - {"__init__", "__main__"} == set(order)
     assert {folder.name for folder in NODES.iterdir() if (folder / "__init__.py").exists()} == set(NODE_FOLDERS)
+
+
+def every_source() -> Iterator[Path]:
+    """Each Python file of the three packages."""
+    return (file for package in PACKAGES for file in files(package))
 
 
 def agree(offences: Iterable[str]) -> None:
@@ -243,8 +254,7 @@ def test_reading_an_experiment_compiles_nothing() -> None:
 
 def test_the_command_line_stands_above_all() -> None:
     doors = [package / "cli" for package in ORDERS]
-    every = (file for package in PACKAGES for file in files(package))
-    outside = (file for file in every if not any(file.is_relative_to(door) for door in doors))
+    outside = (file for file in every_source() if not any(file.is_relative_to(door) for door in doors))
     agree(
         offence(file, module)
         for file, module in imported(outside)
@@ -258,6 +268,14 @@ def test_heavy_packages_stay_in_their_adapter() -> None:
         for file, module in imported((*files(LIBRARY), *files(STUDIES)))
         if wing(file) not in ADAPTERS_ONLY.get(top(module), (wing(file),))
     )
+
+
+def test_tables_are_written_in_one_place() -> None:
+    """Every CSV file is safe from formulas, and every Parquet file compressed alike, because one function writes it."""
+    assert {
+        (source, name(file)) for file in every_source() for source in content(file).attributes if source in WRITERS
+    } == {(source, home) for source, home in WRITERS.items() if home}
+    agree(offence(file, module) for file, module in imported(every_source()) if module in {"pyarrow.parquet", *WRITERS})
 
 
 def test_a_node_holds_no_algorithm() -> None:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import random
-import re
 import sys
 from pathlib import Path
 
@@ -206,17 +205,6 @@ def test_the_commands_take_in_list_merge_and_export(store: ResultStore, tmp_path
         assert lab.scores("matrix")[0] == ForeignScore("matrix", "mine", "[bold]STS", 0.5)
     with pytest.raises(InputError, match="no result store"):
         merton_results("list", f"{tmp_path}/misspelt.sqlite")
-
-
-def test_there_is_one_writer_of_csv() -> None:
-    """But for the scores of a submission, which are read back to the letter, and whose names may not begin so."""
-    library = Path(csv_writer.__file__).parents[1]
-    writers = {
-        str(file.relative_to(library))
-        for file in library.rglob("*.py")
-        if re.search(r"csv\.(writer|DictWriter)\(", file.read_text(encoding="utf-8"))
-    }
-    assert writers == {"results/csv_writer.py", "leaderboard/submissions/manifest.py"}
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=2, max_size=2))

@@ -17,7 +17,7 @@ import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import written_whole
 from merton.results.csv_writer import write_rows
-from merton.results.parquet import require_pyarrow
+from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
@@ -143,7 +143,7 @@ def _as_parquet(file: BinaryIO, kinds: dict[str, str], rows: Rows, about: dict[s
     arrow = require_pyarrow()
     schema = arrow.schema(list(kinds.items()), metadata={"merton": _json(about)})
     written = 0
-    with arrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    with parquet_writer(file, schema) as writer:
         while some := list(islice(rows, ROWS_OF_A_GROUP)):
             columns = {name: [row[place] for row in some] for place, name in enumerate(kinds)}
             writer.write_batch(arrow.record_batch(columns, schema=schema))

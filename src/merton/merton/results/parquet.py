@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from merton.errors import InputError, require
 from merton.files import refuse_folder
@@ -24,6 +24,17 @@ def parquet_bytes(table: Any) -> bytes:
     content = io.BytesIO()
     require_pyarrow().parquet.write_table(table, content, compression="zstd")
     return content.getvalue()
+
+
+def parquet_writer(file: BinaryIO | Path, schema: Any, **layout: Any) -> Any:
+    """A `pyarrow.parquet.ParquetWriter`, compressed by zstd, for a table that does not fit into memory.
+
+    Args:
+        file: to write to; the writer closes no file that it is given open.
+        schema: a `pyarrow.Schema`.
+        **layout: further arguments of the writer, such as `use_dictionary`.
+    """
+    return require_pyarrow().parquet.ParquetWriter(file, schema, compression="zstd", **layout)
 
 
 def parquet_file(content: bytes) -> Any:

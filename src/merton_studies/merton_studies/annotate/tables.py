@@ -22,7 +22,7 @@ from merton.cognition.words import VERSION as WORDS_VERSION
 from merton.cognition.words import words
 from merton.decision.score import score_batch as decision_scores
 from merton.errors import InfrastructureError, InvalidAnswerError
-from merton.results.parquet import require_pyarrow
+from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.world.action import ActionChunk
 from merton_studies.annotate.cache import CachedResponse
 from merton_studies.annotate.views import scene_of
@@ -103,7 +103,7 @@ class Tables:
                 metadata = {} if name == LOG else {"merton": json.dumps(made, sort_keys=True)}
                 self._schemas[name] = arrow.schema(fields, metadata=metadata)
                 file = self._unfinished(name)
-                self._writers[name] = arrow.parquet.ParquetWriter(file, self._schemas[name], compression="zstd")
+                self._writers[name] = parquet_writer(file, self._schemas[name])
         except OSError as error:
             raise InfrastructureError(f"{out} cannot be written: {error}") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.files import file_sha256
-from merton.results.parquet import require_pyarrow
+from merton.results.parquet import parquet_writer, require_pyarrow
 from merton_studies.release.table import Row, Table
 
 SHARD_BYTES = 500_000_000
@@ -131,12 +131,8 @@ class _Split:
             self._end()
         if self._writer is None:
             plain = [one.name for one in self._table.fields if one.kind != "image" and not one.depth]
-            self._writer = self._arrow.parquet.ParquetWriter(
-                self._draft(len(self._counts)),
-                self._schema,
-                compression="zstd",
-                use_dictionary=plain,
-                write_statistics=plain,
+            self._writer = parquet_writer(
+                self._draft(len(self._counts)), self._schema, use_dictionary=plain, write_statistics=plain
             )
             self._counts.append(0)
         self._writer.write_table(group)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import unicodedata
@@ -19,6 +17,7 @@ from merton.config import Model, loads
 from merton.errors import InputError
 from merton.leaderboard.submissions.archive import Source, Unpacked, folded, read
 from merton.results.checking import MAX_NAME
+from merton.results.csv_writer import csv_text, text_of
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
@@ -228,12 +227,8 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def scores_bytes(scores: Mapping[str, float]) -> bytes:
-    """The table of scores, sorted by item; `read_scores` gives the same numbers to the last bit."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(("item", "score"))
-    writer.writerows((item, repr(float(scores[item]))) for item in sorted(scores))
-    return table.getvalue().encode()
+    """The table of scores, sorted by item; `read_scores` gives the same names, and numbers to the last bit."""
+    return csv_text(("item", "score"), ((item, float(scores[item])) for item in sorted(scores))).encode()
 
 
 def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str]]:
@@ -250,7 +245,8 @@ def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str
     where, header = next(rows)
     if header != ["item", "score"]:
         raise InputError(f"{where}: the columns must be item,score; got {one_line(','.join(header))!r}")
-    for where, (item, cell) in rows:
+    for where, (written, cell) in rows:
+        item = text_of(written)
         if not item or not item.isprintable() or len(item) > MAX_NAME:
             raise InputError(f"{where}: {one_line(item)!r} cannot be the id of an item")
         if item in places:

@@ -7,7 +7,6 @@ and decision that stands, see `HISTORY`. `tasks.json` is `summary`.
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +15,9 @@ from typing import Any
 
 import merton
 from merton.config import dumps
-from merton.errors import require
 from merton.files import write_file
 from merton.perception.dataset.tags import CATEGORIES, TASKS_PER_IMAGE
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.statistics.concordance import kendall_w
 from merton.statistics.means import mean_interval
 from merton_studies.people.item import Item
@@ -217,10 +216,7 @@ def _text(state: Chain, place: int | None) -> str | None:
 
 
 def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    arrow = require("pyarrow", "dataset", "Parquet")
-    parquet = require("pyarrow.parquet", "dataset", "Parquet")
+    arrow = require_pyarrow()
     about = json.dumps({"merton_version": merton.__version__, "table": "history"}, sort_keys=True)
     schema = arrow.schema(list(HISTORY.items()), metadata={"merton": about})
-    buffer = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(list(rows), schema=schema), buffer, compression="zstd")
-    return buffer.getvalue()
+    return parquet_bytes(arrow.Table.from_pylist(list(rows), schema=schema))

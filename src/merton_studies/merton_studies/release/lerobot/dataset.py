@@ -24,7 +24,7 @@ import numpy as np
 
 from merton.errors import InfrastructureError, require
 from merton.files import write_file
-from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.results.parquet import parquet_bytes, parquet_writer, require_pyarrow
 from merton_studies.release.lerobot.card import card
 from merton_studies.release.lerobot.demonstration import (
     IMAGES,
@@ -173,7 +173,7 @@ class _Writer:
     def _write_frames(self, file: Path, tables: Sequence[Any]) -> None:
         """Tables as one file, a row group for each: one episode can be read without the others."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        with self._pyarrow.parquet.ParquetWriter(file, tables[0].schema, compression="zstd") as writer:
+        with parquet_writer(file, tables[0].schema) as writer:
             for table in tables:
                 writer.write_table(table)
 
