@@ -22,7 +22,7 @@ from merton_studies.curation.people import (
 )
 from merton_studies.curation.pool import Pool, write_pool
 from merton_studies.curation.question import Question, Source
-from merton_studies.curation.rankings import compare, read_scores
+from merton_studies.curation.rankings import compare, read_score_table
 from merton_studies.curation.sheet import draw, sheet_id, write_sheet
 from merton_studies.curation.taxonomy import Dimension, Taxonomy
 from merton_studies.harness.scores import Row, write_predictions
@@ -213,7 +213,7 @@ def scores(path: Path, models: int, keep: int, by_question: bool = True) -> Path
 def test_a_curated_benchmark_beside_the_pool_and_people(tmp_path: Path) -> None:
     curated, full = scores(tmp_path / "c.csv", 12, 3), scores(tmp_path / "f.csv", 12, 1)
     people = {f"m{model}": 90.0 - model + (model % 3) for model in range(12)} | {"unknown": 1.0}
-    found = compare(read_scores(curated), read_scores(full), people)
+    found = compare(read_score_table(curated), read_score_table(full), people)
     assert set(found.models) == {f"m{model}" for model in range(12)}
     assert found.questions == {"curated": 30, "full": 90}
     rho = found.agreements["curated", "full"][0]
@@ -224,8 +224,8 @@ def test_a_curated_benchmark_beside_the_pool_and_people(tmp_path: Path) -> None:
     assert rho.over_questions[0] <= rho.value <= rho.over_questions[1]
     assert not found.gains[0].is_resolved
     assert found.needed is None or found.needed > 12
-    whole = read_scores(scores(tmp_path / "w.csv", 12, 1, by_question=False))
-    mixed = compare(read_scores(curated), whole).agreements["curated", "full"][0]
+    whole = read_score_table(scores(tmp_path / "w.csv", 12, 1, by_question=False))
+    mixed = compare(read_score_table(curated), whole).agreements["curated", "full"][0]
     assert mixed.value == pytest.approx(rho.value)
     alone = compare(whole, human=people).agreements["curated", "people"][0]
     assert (alone.over_questions, alone.models) == (None, 12)
@@ -237,7 +237,7 @@ def test_the_score_on_the_curated_benchmark_is_the_mean_of_its_dimensions(tmp_pa
         *(f"{model},q{number},,{'A' if number else 'B'},{int(number < right)}"
           for model, right in (("a", 1), ("b", 3), ("c", 4)) for number in range(4)),
     )  # fmt: skip
-    found = compare(read_scores(file), read_scores(file))
+    found = compare(read_score_table(file), read_score_table(file))
     assert found.models == ("c", "b", "a")
     assert found.columns["curated"] == pytest.approx([1.0, (1 + 2 / 3) / 2, 0.5])
     assert found.columns["full"] == pytest.approx([1.0, 0.75, 0.25])
@@ -257,7 +257,7 @@ def test_the_score_on_the_curated_benchmark_is_the_mean_of_its_dimensions(tmp_pa
 )
 def test_wrong_scores_are_refused(tmp_path: Path, header: str, rows: list[str], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        read_scores(table(tmp_path / "s.csv", header, *rows))
+        read_score_table(table(tmp_path / "s.csv", header, *rows))
 
 
 def test_the_folder_of_an_evaluation_is_a_table_of_scores(tmp_path: Path) -> None:
@@ -268,16 +268,16 @@ def test_the_folder_of_an_evaluation_is_a_table_of_scores(tmp_path: Path) -> Non
         for number, question in enumerate(questions)
     ]
     write_predictions(rows, tmp_path)
-    read = read_scores(tmp_path)
+    read = read_score_table(tmp_path)
     assert read.models == ("m0", "m1", "m2")
     assert read.values.tolist() == [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
     assert (read.scenes, set(read.dimensions), read.left_out) == (("scene 0", "scene 0", "scene 1"), {"Colour"}, 1)
     with pytest.raises(InputError, match=r"has no predictions\.parquet"):
-        read_scores(tmp_path / "..")
+        read_score_table(tmp_path / "..")
 
 
 def test_a_question_that_one_model_has_no_score_of_is_left_out(tmp_path: Path) -> None:
-    read = read_scores(table(tmp_path / "s.csv", "model,question_id,score", "a,q,1", "b,q,0", "a,p,1"))
+    read = read_score_table(table(tmp_path / "s.csv", "model,question_id,score", "a,q,1", "b,q,0", "a,p,1"))
     assert (read.values.tolist(), read.left_out) == ([[1.0], [0.0]], 1)
     with pytest.raises(InputError, match="at least 3 models that all tables have, not 2"):
         compare(read, read)

@@ -16,6 +16,7 @@ from unguarded import Unguarded
 from merton.cognition.models.base import MODELS, Answer, ModelEntry
 from merton.cognition.models.describe import Describe
 from merton.errors import InfrastructureError, InputError
+from merton.leaderboard.capabilities import PREDICTIONS
 from merton.results.matrix import read_matrix
 from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.pool import Pool
@@ -28,7 +29,7 @@ from merton_studies.harness.pipeline import Pipeline, composed
 from merton_studies.harness.reply import Reply
 from merton_studies.harness.requests import RefusedError, predicted, read_request
 from merton_studies.harness.sandbox import Sandbox
-from merton_studies.harness.scores import PREDICTIONS, SCORES, SUMMARY
+from merton_studies.harness.scores import SCORES, SUMMARY
 
 ANSWERS = {
     "choice": ("red cube", "blue lid", "peg"),

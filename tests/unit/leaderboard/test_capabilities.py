@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.errors import InputError
-from merton.leaderboard.capabilities import QuestionScore, capability_board, read_scores
+from merton.leaderboard.capabilities import QuestionScore, capability_board, question_scores
 from merton.statistics.means import mean_interval
 
 
@@ -69,11 +69,11 @@ def test_evaluations_are_joined_and_the_command_shows_the_board(tmp_path: Path) 
 def test_what_cannot_be_one_board_is_refused(tmp_path: Path) -> None:
     one = folder(tmp_path / "one", rows("first", [1.0] * 10))
     with pytest.raises(InputError, match="'first' has the question 'q0' twice"):
-        read_scores([one, one])
+        question_scores([one, one])
     other = folder(tmp_path / "other", [QuestionScore("second", "q0", "Space", "s", 1.0)])
     with pytest.raises(InputError, match="'q0' is of 'Space' here and of 'Number'"):
-        read_scores([one, other])
+        question_scores([one, other])
     with pytest.raises(InputError, match=r"has the score 2\.0 for 'q0'"):
-        read_scores([folder(tmp_path / "wrong", [QuestionScore("x", "q0", "Space", "s", 2.0)])])
+        question_scores([folder(tmp_path / "wrong", [QuestionScore("x", "q0", "Space", "s", 2.0)])])
     with pytest.raises(InputError, match="cannot read"):
-        read_scores([tmp_path])
+        question_scores([tmp_path])

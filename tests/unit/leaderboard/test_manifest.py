@@ -21,7 +21,7 @@ from merton.leaderboard.submissions.manifest import (
     dataset_sha256,
     manifest_bytes,
     parse_manifest,
-    read_scores,
+    read_item_scores,
     scores_bytes,
     verify,
 )
@@ -197,7 +197,7 @@ def test_the_hash_of_a_dataset_is_that_of_its_sorted_items() -> None:
     st.dictionaries(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1), st.floats(0, 1), min_size=1)
 )
 def test_scores_come_back_to_the_last_bit(scores: dict[str, float]) -> None:
-    read, lines = read_scores(scores_bytes(scores), "scores.csv")
+    read, lines = read_item_scores(scores_bytes(scores), "scores.csv")
     assert read == scores
     assert list(lines.values()) == [f"scores.csv, line {number}" for number in range(2, len(scores) + 2)]
     assert list(lines) == sorted(scores)
@@ -206,7 +206,7 @@ def test_scores_come_back_to_the_last_bit(scores: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("score", ["0", "1", "1.0", ".5", "0.5 ", "5e-1", "1.", "1E-300", "0.0000"])
 def test_plain_decimal_numbers_are_scores(score: str) -> None:
-    assert read_scores(f"item,score\r\na,{score}\r\n".encode(), "scores.csv")[0] == {"a": float(score)}
+    assert read_item_scores(f"item,score\r\na,{score}\r\n".encode(), "scores.csv")[0] == {"a": float(score)}
 
 
 BAD_SCORES = ["nan", "NaN", "inf", "-inf", "-0.1", "1.0001", "1e999", "2", "", " ", "0,5", "0_1", "٠.٥", "+1", "0x1",
@@ -216,7 +216,7 @@ BAD_SCORES = ["nan", "NaN", "inf", "-inf", "-0.1", "1.0001", "1e999", "2", "", "
 @pytest.mark.parametrize("score", BAD_SCORES)
 def test_a_score_that_is_no_number_in_range_is_refused_with_its_line(score: str) -> None:
     with pytest.raises(InputError, match=r"^scores\.csv, line 3: ") as caught:
-        read_scores(f"item,score\nok,0.5\nbad,{score}\nmore,0.5\n".encode(), "scores.csv")
+        read_item_scores(f"item,score\nok,0.5\nbad,{score}\nmore,0.5\n".encode(), "scores.csv")
     assert len(str(caught.value)) < 200
 
 
@@ -239,17 +239,17 @@ def test_a_score_that_is_no_number_in_range_is_refused_with_its_line(score: str)
 )
 def test_a_broken_table_of_scores_is_refused_with_its_line(table: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_scores(table.encode(), "scores.csv")
+        read_item_scores(table.encode(), "scores.csv")
     assert reason in str(caught.value)
     assert len(str(caught.value)) < 250
 
 
 def test_a_table_that_is_no_utf8_or_too_long_is_refused() -> None:
     with pytest.raises(InputError, match="line 2: is not UTF-8"):
-        read_scores(b"item,score\nx\xff,1\n", "scores.csv")
+        read_item_scores(b"item,score\nx\xff,1\n", "scores.csv")
     many = "item,score\n" + "".join(f"{number},1\n" for number in range(MAX_ITEMS + 1))
     with pytest.raises(InputError, match=f"more than {MAX_ITEMS} items"):
-        read_scores(many.encode(), "scores.csv")
+        read_item_scores(many.encode(), "scores.csv")
 
 
 def test_a_submission_may_lie_in_one_folder_and_have_other_files(tmp_path: Path) -> None:

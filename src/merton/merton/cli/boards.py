@@ -78,7 +78,7 @@ def capabilities_board(evaluations: Sequence[Path]) -> Board:
     """The board of evaluations; raises InputError for a folder without predictions."""
     from merton.leaderboard import capabilities
 
-    return capabilities.capability_board(capabilities.read_scores(evaluations))
+    return capabilities.capability_board(capabilities.question_scores(evaluations))
 
 
 def arena_boards(items: Path) -> tuple[Board, ...]:

@@ -17,7 +17,8 @@ from merton.results.tables import read_columns
 from merton.statistics.means import mean_interval
 
 MAXIMUM = 100.0
-TABLE = "predictions.parquet"
+PREDICTIONS = "predictions.parquet"
+"""The file of an evaluation with a row for each model and question."""
 COLUMNS = ("answerer", "id", "dimension", "scene", "score")
 
 
@@ -40,8 +41,8 @@ class QuestionScore:
     score: float | None
 
 
-def read_scores(folders: Sequence[Path]) -> list[QuestionScore]:
-    """The scores in folders of `merton curate evaluate`.
+def question_scores(folders: Sequence[Path]) -> list[QuestionScore]:
+    """The scores in folders of `merton curate evaluate`, or in their `PREDICTIONS`.
 
     Raises:
         InputError: a folder without them, a score that is not in 0..1, or a model that has a question twice.
@@ -50,7 +51,7 @@ def read_scores(folders: Sequence[Path]) -> list[QuestionScore]:
     found: dict[tuple[str, str], QuestionScore] = {}
     dimensions: dict[str, str] = {}
     for folder in folders:
-        file = folder / TABLE if folder.is_dir() else folder
+        file = folder / PREDICTIONS if folder.is_dir() else folder
         for agent, item, dimension, scene, score in zip(*read_columns(file, COLUMNS), strict=True):
             if score is not None and not 0.0 <= score <= 1.0:
                 raise InputError(f"{file}: {agent!r} has the score {score} for {item!r}; it must be from 0 to 1")

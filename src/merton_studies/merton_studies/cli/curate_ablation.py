@@ -36,7 +36,7 @@ def ablation_command(
     """
     from merton.errors import InputError
     from merton.files import write_file
-    from merton_studies.curation.ablation import ablate, read_scores, told
+    from merton_studies.curation.ablation import ablate, read_pool_scores, told
     from merton_studies.curation.assignment import read_assignment
     from merton_studies.curation.embedding import embed, picture_embedder
     from merton_studies.curation.pool import TABLE, read_pool
@@ -46,7 +46,7 @@ def ablation_command(
     ids = tuple(question.id for question in questions.questions)
     if assignment.ids != ids:
         raise InputError(f"{assignments} is of another pool than {pool}: the ids differ")
-    answered = read_scores(scores, ids) if scores else None
+    answered = read_pool_scores(scores, ids) if scores else None
     embeddings = embed(questions, cache, progress, picture_embedder(clip) if clip else None)
     rows = ablate(questions, embeddings, assignment.dimension, keep, seeds, answered[1] if answered else None, progress)
     table = Table("strategy", "draws", "kept", "entropy", "distance", "better", "twins apart", box=None)

@@ -86,9 +86,9 @@ def ranking_command(
     scenes been asked about. "not resolved" stands where the one over models has 0 inside.
     """
     from merton_studies.curation.people import read_ratings
-    from merton_studies.curation.rankings import compare, read_scores
+    from merton_studies.curation.rankings import compare, read_score_table
 
-    tables = [read_scores(path) for path in (scores, full) if path is not None]
+    tables = [read_score_table(path) for path in (scores, full) if path is not None]
     people = None
     if human is not None:
         rated, raters = read_ratings(human)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.results.parquet import parquet_file, require_pyarrow
+from merton.results.matrix import read_matrix
 from merton.statistics.coefficients import srcc
 from merton.statistics.means import Interval
 from merton.statistics.resampling import interval
@@ -147,30 +147,31 @@ def ablate(
     return found
 
 
-def read_scores(path: Path, ids: Sequence[str]) -> tuple[list[str], Floats]:
+def read_pool_scores(path: Path, ids: Sequence[str]) -> tuple[list[str], Floats]:
     """Names of the models, and their (models, n) scores of the questions with these ids, NaN where one has none.
 
     Args:
-        path: scores.parquet of `merton curate evaluate`: a row for each model, a column for each question.
+        path: scores.parquet of `merton curate evaluate`, or another response matrix with the questions as columns.
         ids: of the pool's questions, in order.
 
     Raises:
-        InputError: no such table, or one without some of the questions.
-        MissingDependencyError: pyarrow is not installed.
+        InputError: no such matrix, or one without some of the questions.
+        MissingDependencyError: it is Parquet and pyarrow is not installed.
     """
-    pyarrow = require_pyarrow()
-    try:
-        table = parquet_file(path.read_bytes()).read()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except pyarrow.ArrowException:
-        raise InputError(f"{path} is no table of scores: run `merton curate evaluate` on the pool") from None
-    if lacking := [name for name in ("agent", *ids) if name not in set(table.column_names)]:
+    matrix = read_matrix(path)
+    place = {name: number for number, name in enumerate(ids)}
+    there = set(matrix.cases)
+    if lacking := [name for name in ids if name not in there]:
         raise InputError(
             f"{path} has no column {lacking[0]!r}, and {len(lacking) - 1} more are missing: evaluate the whole pool"
         )
-    columns = [np.array(table.column(name).to_pylist(), float) for name in ids]
-    return table.column("agent").to_pylist(), np.stack(columns, axis=1)
+    models = [agent.id for agent in matrix.agents]
+    row = {model: number for number, model in enumerate(models)}
+    scores = np.full((len(models), len(ids)), np.nan)
+    for model, question, score in matrix.cells:
+        if question in place:
+            scores[row[model], place[question]] = score
+    return models, scores
 
 
 def _samples(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.results.tables import name_in, number_in, read_columns, read_rows
+from merton.leaderboard.capabilities import PREDICTIONS, question_scores
+from merton.results.tables import name_in, number_in, read_rows
 from merton.statistics.ranking import (
     Agreement,
     Difference,
@@ -22,8 +23,6 @@ from merton.statistics.ranking import (
 
 Floats = NDArray[np.float64]
 
-PREDICTIONS = "predictions.parquet"
-"""Of `merton curate evaluate`."""
 OF_QUESTIONS = ("question_id", "scene", "dimension")
 CURATED, FULL, HUMAN = "curated", "full", "people"
 WANTED = 0.02
@@ -75,7 +74,7 @@ class Comparison:
     questions: Mapping[str, int]
 
 
-def read_scores(path: Path) -> ScoreTable:
+def read_score_table(path: Path) -> ScoreTable:
     """The scores in a folder of `merton curate evaluate`, or in a table.
 
     A table has the columns model and score: a score as a whole, in any unit; or these and question_id, scene and
@@ -88,9 +87,9 @@ def read_scores(path: Path) -> ScoreTable:
         file = path / PREDICTIONS if path.is_dir() else path
         if not file.is_file():
             raise InputError(f"{path} has no {PREDICTIONS}: name a folder of `merton curate evaluate`, or a table")
-        models, ids, scenes, dimensions, scores = read_columns(file, ("answerer", "id", "scene", "dimension", "score"))
-        rows = list(zip(models, ids, scenes, dimensions, scores, strict=True))
-        return _table(file, [(model, name, scene, kind, score) for model, name, scene, kind, score in rows])
+        return _table(
+            file, [(one.agent, one.item, one.scene, one.dimension, one.score) for one in question_scores([file])]
+        )
     found, whole = [], []
     for where, row in read_rows(path, ("model", "score"), optional=OF_QUESTIONS):
         model, score = name_in(where, row, "model"), number_in(where, row, "score", -_FAR, _FAR)

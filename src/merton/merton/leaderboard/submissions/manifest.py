@@ -175,7 +175,7 @@ def read_submission(unpacked: Unpacked) -> Submission:
     name = folder + manifest.scores
     if name not in unpacked.files:
         raise InputError(f"there is no {manifest.scores} beside the manifest, which names it as the file of scores")
-    scores, places = read_scores(unpacked.files[name], manifest.scores)
+    scores, places = read_item_scores(unpacked.files[name], manifest.scores)
     return Submission(manifest, scores, places, unpacked.sha256)
 
 
@@ -227,11 +227,11 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def scores_bytes(scores: Mapping[str, float]) -> bytes:
-    """The table of scores, sorted by item; `read_scores` gives the same names, and numbers to the last bit."""
+    """The table of scores, sorted by item; `read_item_scores` gives the same names, and numbers to the last bit."""
     return csv_text(("item", "score"), ((item, float(scores[item])) for item in sorted(scores))).encode()
 
 
-def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str]]:
+def read_item_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str]]:
     """The score of each item, and where it stands, of a CSV table with the columns item and score.
 
     Raises:
