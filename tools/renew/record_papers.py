@@ -8,8 +8,10 @@ committed: every line of it is a verdict that changed.
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
+from merton_studies.opinions.published import printed_rows
 from merton_studies.papers import embodied_iqa, reproduce
 from merton_studies.papers.facts import (
     COLUMNS,
@@ -25,7 +27,7 @@ def written(value: float | None) -> str:
     return "" if value is None else f"{round(value, 6):.6f}".rstrip("0").rstrip(".").replace("-0", "0", value == 0)
 
 
-def write(name: str, columns: tuple[str, ...], lines: list[dict[str, str]]) -> None:
+def write(name: str, columns: tuple[str, ...], lines: Sequence[dict[str, str]]) -> None:
     with (FOLDER / name).open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
@@ -47,8 +49,7 @@ def record(name: str, numbers: list[Checked]) -> None:
 def record_triples(numbers: list[Checked]) -> None:
     """Tables 2, 4 and 8a of Embodied-IQA: a line holds three numbers, and the verdict of its KRCC."""
     found = {item.fact.key: item for item in numbers}
-    with (FOLDER / "embodied_iqa.csv").open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
+    lines = printed_rows("embodied_iqa")
     for line in lines:
         for name in embodied_iqa.INDICATORS:
             item = found.get((embodied_iqa.TABLES[line["table"]].removeprefix("Table "), line["metric"],

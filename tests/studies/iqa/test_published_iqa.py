@@ -13,11 +13,11 @@ from merton.errors import UnknownNameError
 from merton.files import resource
 from merton_studies.iqa.published_iqa import (
     TABLES,
+    claims,
     expected_krcc,
     inconsistent,
     permuted,
     published,
-    verdicts,
 )
 
 PAPER = Path(__file__).parents[4] / "shared/seeds/001_2594061f2439df7a.txt"
@@ -87,7 +87,7 @@ def test_expected_krcc_is_that_of_a_normal_distribution() -> None:
 
 def test_claims_are_judged_by_the_printed_numbers() -> None:
     """Numbers recomputed by hand from the paper's text."""
-    found = {verdict.claim: verdict for verdict in verdicts()}
+    found = {claim.text: claim for claim in claims()}
     for part, verdict, numbers in (
         ("Position is the easiest", "holds in part", ["position 0.5198, state 0.4456, rotation 0.4525"]),
         ("less than 0.65", "holds in part", ["rotation 0.6454", "rotation 0.5981", "0.7748", "0.7496"]),
@@ -106,6 +106,6 @@ def test_claims_are_judged_by_the_printed_numbers() -> None:
         ("lower than 0.4 on LIVE", "holds in part", ["CLIPIQA 0.0472, CNNIQA 0.3477"]),
         ("can reach 0.7", "holds", ["AHIQ 0.7240"]),
     ):
-        (judged,) = [verdict for claim, verdict in found.items() if part in claim]
+        (judged,) = [claim for text, claim in found.items() if part in text]
         assert judged.verdict == verdict, judged
-        assert all(number in judged.found for number in numbers), judged
+        assert all(number in judged.measured for number in numbers), judged

@@ -176,7 +176,7 @@ def test_a_type_that_costs_little_has_no_level_of_half_the_loss() -> None:
 
 
 def test_claims_hold_fail_or_stay_open(study: dataset.DatasetStudy) -> None:
-    verdicts = {claim.words: claim.verdict for claim in study.claims}
+    verdicts = {claim.text: claim.verdict for claim in study.claims}
     assert verdicts["decision: max brighten falls significantly with the level"] == HOLDS
     assert verdicts["decision: mean brighten has no significant change from level 1 to 5"] == HOLDS
     assert verdicts["decision: gaussian denoise is serious already at level 1 (severe)"] == HOLDS

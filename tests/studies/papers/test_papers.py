@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
+from merton_studies.opinions import published
 from merton_studies.papers import a2eval, facts, ur5
 from merton_studies.papers.embodied_arena import formula_verdict
 from merton_studies.papers.facts import (
@@ -150,7 +151,7 @@ def test_a_changed_digit_in_any_file_turns_the_exit_code(
 ) -> None:
     """Also where nothing else in the paper depends on the digit."""
     file = "embodied_iqa_text.csv" if name == "embodied-iqa" else f"{name.replace('-', '_')}.csv"
-    with resource("merton_bringup", f"{facts.FOLDER}/{file}").open(newline="", encoding="utf-8") as source:
+    with resource("merton_bringup", f"{published.FOLDER}/{file}").open(newline="", encoding="utf-8") as source:
         lines = list(csv.DictReader(source))
     line = next(line for line in lines if (line["printed"][-1:].isdigit() and line["verdict"] == "cannot be known")
                 or (name == "world-model" and line["printed"] == "10"))  # fmt: skip
@@ -159,9 +160,9 @@ def test_a_changed_digit_in_any_file_turns_the_exit_code(
         writer = csv.DictWriter(copy, lines[0])
         writer.writeheader()
         writer.writerows(lines)
-    real = facts.resource
+    real = published.resource
     monkeypatch.setattr(
-        facts, "resource", lambda package, path: tmp_path / file if path.endswith(file) else real(package, path)
+        published, "resource", lambda package, path: tmp_path / file if path.endswith(file) else real(package, path)
     )
     result = CliRunner().invoke(app, ["reproduce", name, "--page", str(tmp_path / "page.html")])
     assert result.exit_code == 1
@@ -248,7 +249,7 @@ def test_a_formula_is_judged_by_its_letters(symbol: str, printed: str, verdict: 
 def test_the_gain_in_rho_is_not_resolved() -> None:
     """The research note has [-.09, +.18] of another bootstrap."""
     claims = {judged.claim.text: judged.claim for judged in found("a2eval").claims}
-    assert "+0.0165 [-0.10, +0.17]" in claims["The gain in rho with people, ours less source, is not resolved"].found
+    assert "+0.0165 [-0.10, +0.17]" in claims["The gain in rho with people, ours less source, is not resolved"].measured
     cells = cells_of(A2EVAL)
     ours = {fact.key for fact in A2EVAL if fact.table == "3" and fact.column == "ours"}
     perfect = {key: cells["3", key[1], "human"] if key in ours else value for key, value in cells.items()}

@@ -17,9 +17,9 @@ from merton.study.execution_study import (
     PUBLISHED_TYPES,
     SCALES,
     UNTOUCHED,
-    Claim,
     ExecutionStudy,
     MetricRow,
+    PublishedBound,
     line_of,
 )
 
@@ -65,7 +65,7 @@ def summary(study: ExecutionStudy) -> list[str]:
     return lines
 
 
-def _words(row: Claim | Difference) -> str:
+def _words(row: PublishedBound | Difference) -> str:
     return MISSING if row.value is None else f"{row.value:.2f}{_ends(row.interval)}"
 
 

@@ -67,7 +67,7 @@ class TypeMean:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PublishedBound:
     """A published bound beside the correlation of this study; the verdict is "holds", "does not hold" or "not
     resolved", by the interval over scenes."""
 
@@ -117,7 +117,7 @@ class ExecutionStudy:
     types: tuple[TypeMean, ...]
     coefficients: tuple[Coefficients, ...]
     differences: tuple[Difference, ...]
-    claims: tuple[Claim, ...]
+    claims: tuple[PublishedBound, ...]
     metrics: tuple[MetricRow, ...]
     examples: tuple[Example, ...]
 
@@ -276,7 +276,7 @@ def line_of(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None
     return slope, float(y.mean()) - slope * float(x.mean())
 
 
-def _claims(coefficients: Iterable[Coefficients]) -> Iterable[Claim]:
+def _claims(coefficients: Iterable[Coefficients]) -> Iterable[PublishedBound]:
     for row in coefficients:
         if row.unit != "type" or row.outcome != "execution":
             continue
@@ -287,7 +287,7 @@ def _claims(coefficients: Iterable[Coefficients]) -> Iterable[Claim]:
             held = high < bound if relation == "below" else low > bound
             failed = low >= bound if relation == "below" else high <= bound
             verdict = "holds" if held else "does not hold" if failed else verdict
-        yield Claim(row.predictor, row.source, relation, bound, row.srcc, row.interval, verdict)
+        yield PublishedBound(row.predictor, row.source, relation, bound, row.srcc, row.interval, verdict)
 
 
 def _metric_rows(trials: Trials, names: Sequence[str]) -> tuple[MetricRow, ...]:

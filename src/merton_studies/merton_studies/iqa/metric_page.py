@@ -32,7 +32,7 @@ from merton_studies.iqa.metric_table import (
     difference,
     marks,
 )
-from merton_studies.iqa.published_iqa import TABLES, published, verdicts
+from merton_studies.iqa.published_iqa import TABLES, claims, published
 
 MAIN = "reference"
 """The split that is shown first: images of a scene that was learned from tell nothing of a new one."""
@@ -143,7 +143,7 @@ def published_section(found: Benchmark) -> Markup:
     for row in published(found.stage):
         printed.setdefault(row.metric, {})[row.column] = row.srcc
     table = TABLES[found.stage]
-    return _render("iqa_published.html.j2", found=found, printed=printed, table=table, main=MAIN, verdicts=verdicts())
+    return _render("iqa_published.html.j2", found=found, printed=printed, table=table, main=MAIN, claims=claims())
 
 
 def strip(cells: Mapping[str, Cell]) -> Markup:

@@ -7,7 +7,6 @@ them, since the images behind them are not public.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import UnknownNameError
-from merton.files import resource
+from merton_studies.opinions.published import Claim, ClaimVerdict, printed_rows
 
 TABLES = {"decision": "Table 2", "cognition": "Table 4", "cross": "Table 8a"}
 """Name to the paper's table."""
@@ -48,32 +47,15 @@ class Published:
     plcc: float
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the printed numbers say about a claim of the paper, or about themselves.
-
-    Attributes:
-        claim: in the paper's words as far as it is a claim of the paper.
-        found: the numbers, in a sentence.
-        verdict: "holds", "holds in part", "does not hold" or, of the tables themselves, "noted".
-    """
-
-    claim: str
-    found: str
-    verdict: Literal["holds", "holds in part", "does not hold", "noted"]
-
-
 @lru_cache(maxsize=1)
 def _all() -> tuple[Published, ...]:
-    path = resource("merton_bringup", "config/published/embodied_iqa.csv")
-    with path.open(newline="", encoding="utf-8") as file:
-        return tuple(
-            Published(
-                row["table"], row["group"], row["metric"], row["column"],
-                float(row["srcc"]), float(row["krcc"] or math.nan), float(row["plcc"]),
-            )
-            for row in csv.DictReader(file)
-        )  # fmt: skip
+    return tuple(
+        Published(
+            row["table"], row["group"], row["metric"], row["column"],
+            float(row["srcc"]), float(row["krcc"] or math.nan), float(row["plcc"]),
+        )
+        for row in printed_rows("embodied_iqa")
+    )  # fmt: skip
 
 
 def published(table: str) -> tuple[Published, ...]:
@@ -108,7 +90,7 @@ def permuted() -> tuple[tuple[Published, Published], ...]:
     )
 
 
-def verdicts() -> tuple[Verdict, ...]:
+def claims() -> tuple[Claim, ...]:
     """The paper's claims about Tables 2, 4 and 8a, and their consistency, recomputed."""
     decision, cognition = _Grid(published("decision")), _Grid(published("cognition"))
     return (
@@ -153,48 +135,48 @@ def _triple(row: Published) -> tuple[float, float, float]:
     return row.srcc, row.krcc, row.plcc
 
 
-def _consistency() -> Iterator[Verdict]:
+def _consistency() -> Iterator[Claim]:
     odd = inconsistent()
     named = "; ".join(
         f"{TABLES[row.table]}, {row.metric}, {row.column}: SRCC {row.srcc:.4f} and KRCC {row.krcc:.4f}, "
         f"which {expected_krcc(row.srcc):.4f} would match"
         for row in odd
     )
-    yield Verdict("KRCC and SRCC of a triple belong together", f"{len(odd)} of 450 do not: {named}", "noted")
+    yield Claim("KRCC and SRCC of a triple belong together", f"{len(odd)} of 450 do not: {named}", "noted")
     pairs = permuted()
     metrics = sorted({row.metric for row, _ in pairs})
     columns = ", ".join(f"{row.column} = {other.column}" for row, other in pairs)
-    yield Verdict(
+    yield Claim(
         "All of Table 4 is about Cognition",
         f"{len(pairs)} triples of {', '.join(metrics)} are those of Table 2, KRCC and PLCC exchanged ({columns} there)",
         "noted",
     )
 
 
-def _easiest(grid: _Grid) -> Verdict:
+def _easiest(grid: _Grid) -> Claim:
     names = ("position", "state", "rotation")
     means = [float(grid.column(name).mean()) for name in names]
     best = [float(grid.column(name, "full_reference").max()) for name in names]
-    return Verdict(
+    return Claim(
         "Position is the easiest to predict, followed by State, with Rotation being the most difficult",
         f"{_listed(names, means)} on average; {_listed(names, best)} at best with a reference",
         _judged(means == sorted(means, reverse=True), best == sorted(best, reverse=True)),
     )
 
 
-def _below(grid: _Grid) -> Verdict:
+def _below(grid: _Grid) -> Claim:
     names = ("position", "rotation", "state")
     full = [float(grid.column(name, "full_reference").max()) for name in names]
     none = [float(grid.column(name, "no_reference").max()) for name in names]
     held = [one < 0.65 and other < 0.6 for one, other in zip(full, none, strict=True)]
-    return Verdict(
+    return Claim(
         "The SRCC of FR methods is less than 0.65, that of NR less than 0.6",
         f"the best with a reference: {_listed(names, full)}; without: {_listed(names, none)}",
         _judged(all(held), any(held)),
     )
 
 
-def _more_often(claim: str, higher: str, lower: str, decision: _Grid, cognition: _Grid) -> Verdict:
+def _more_often(claim: str, higher: str, lower: str, decision: _Grid, cognition: _Grid) -> Claim:
     copied = {row.metric for row, _ in permuted() if row.column in (higher, lower)}
     kept = [metric not in copied for metric in cognition.metrics]
     pairs = [(decision.column(higher), decision.column(lower))]
@@ -205,71 +187,71 @@ def _more_often(claim: str, higher: str, lower: str, decision: _Grid, cognition:
         most.append(count > len(high) / 2 and high.mean() > low.mean())
         told.append(f"{count} of {len(high)} metrics in {table} (mean {high.mean():.3f} against {low.mean():.3f})")
     without = f"; {', '.join(sorted(copied))} of Table 4 left out, a copy of Table 2" if copied else ""
-    return Verdict(claim, f"{told[0]}, {told[1]}{without}", _judged(all(most), any(most)))
+    return Claim(claim, f"{told[0]}, {told[1]}{without}", _judged(all(most), any(most)))
 
 
-def _levels(grid: _Grid) -> Verdict:
+def _levels(grid: _Grid) -> Claim:
     names = [f"level {level}" for level in range(1, 6)]
     means = [float(grid.column(name.replace(" ", "_")).mean()) for name in names]
-    return Verdict(
+    return Claim(
         "For the five distortion levels, the performance does not change much",
         f"{_listed(names, means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
         _judged(max(means) - min(means) < 0.1, False),
     )
 
 
-def _topiq(grid: _Grid) -> Verdict:
+def _topiq(grid: _Grid) -> Claim:
     means = [grid.mean("TOPIQ-FR"), grid.mean("TOPIQ-NR")]
-    return Verdict(
+    return Claim(
         "TOPIQ maintains the leading performance, with an SRCC of about 0.75",
         f"mean over the 15 columns {_listed(('TOPIQ-FR', 'TOPIQ-NR'), means)}",
         _judged(all(abs(mean - 0.75) < 0.02 for mean in means), False),
     )
 
 
-def _frozen(grid: _Grid) -> Verdict:
+def _frozen(grid: _Grid) -> Claim:
     names = ("LPIPS", "DISTS", "CLIPIQA")
     means = [grid.mean(name) for name in names]
     baseline = [grid.mean(name) for name in ("SSIM", "Q-Align")]
     below = [mean < max(baseline) for mean in means]
-    return Verdict(
+    return Claim(
         "LPIPS, DISTS and CLIPIQA are even worse than the zero-shot baseline",
         f"means {_listed(names, means)}; {_listed(('SSIM', 'Q-Align'), baseline)}",
         _judged(all(below), any(below)),
     )
 
 
-def _best(grid: _Grid) -> Verdict:
+def _best(grid: _Grid) -> Claim:
     winners = [grid.metrics[int(place)] for place in np.argmax(grid.values, axis=0)]
     counts = {name: winners.count(name) for name in dict.fromkeys(winners)}
-    return Verdict(
+    return Claim(
         "TOPIQ leads in most cases",
         "best in a column of Table 2: " + ", ".join(f"{name} {count} of 15" for name, count in counts.items()),
         _judged(counts.get("TOPIQ-FR", 0) > 7, False),
     )
 
 
-def _cognition_is_easier(decision: _Grid, cognition: _Grid) -> Verdict:
+def _cognition_is_easier(decision: _Grid, cognition: _Grid) -> Claim:
     copied = {row.metric for row, _ in permuted()}
     kept = [metric not in copied for metric in decision.metrics]
     easier = cognition.values[kept] > decision.values[kept]
-    return Verdict(
+    return Claim(
         "Metrics predict Cognition better than Decision",
         f"in {easier.sum()} of {easier.size} cells, {', '.join(sorted(copied))} left out",
         _judged(easier.sum() > easier.size / 2, False),
     )
 
 
-def _cross() -> Iterator[Verdict]:
+def _cross() -> Iterator[Claim]:
     rows = published("cross")
     low = [f"{row.metric} {row.srcc:.4f}" for row in rows if row.column == "live" and row.srcc < 0.4]
-    yield Verdict(
+    yield Claim(
         "Trained on Decision, the SRCC is even lower than 0.4 on LIVE",
         f"{', '.join(low)}; of the other {10 - len(low)} it is not",
         _judged(len(low) == 10, bool(low)),
     )
     best = max((row for row in rows if row.column == "cognition"), key=lambda row: row.srcc)
-    yield Verdict(
+    yield Claim(
         "Trained on Decision, the SRCC on Cognition can reach 0.7",
         f"{best.metric} {best.srcc:.4f}",
         _judged(best.srcc >= 0.7, False),
@@ -280,5 +262,5 @@ def _listed(names: Sequence[str], values: Sequence[float]) -> str:
     return ", ".join(f"{name} {value:.4f}" for name, value in zip(names, values, strict=True))
 
 
-def _judged(wholly: bool, partly: bool) -> Literal["holds", "holds in part", "does not hold"]:
+def _judged(wholly: bool, partly: bool) -> ClaimVerdict:
     return "holds" if wholly else "holds in part" if partly else "does not hold"

@@ -6,6 +6,7 @@ __all__ = [
     "human",
     "opinion",
     "opinion_tables",
+    "published",
     "sensitivity",
     "splits",
 ]

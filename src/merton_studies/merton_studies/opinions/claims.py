@@ -16,9 +16,12 @@ from merton.statistics.resampling import Floats, interval, resamples
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.distributions import Category, Dimensions, Trend
 from merton_studies.opinions.opinion_tables import Opinions
+from merton_studies.opinions.published import Claim, ClaimVerdict
 from merton_studies.opinions.sensitivity import by_cell_again
 
-HOLDS, FAILS, UNRESOLVED = "holds", "does not hold", "not resolved"
+HOLDS: ClaimVerdict = "holds"
+FAILS: ClaimVerdict = "does not hold"
+UNRESOLVED: ClaimVerdict = "not resolved"
 NO_CHANGE = 0.25
 """A fall between level 1 and 5 that is smaller than this, of 5, is none. Ours: a twentieth of the scale."""
 INDEPENDENT = 0.3
@@ -26,21 +29,6 @@ INDEPENDENT = 0.3
 CLASS_DRAWS = 200
 SURE = 0.975
 """Share of draws in which a cell must have its class, or must not have it."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One sentence of the paper, and what became of it.
-
-    Attributes:
-        words: the sentence, for a table.
-        measured: the number that decides, in words.
-        verdict: `HOLDS`, `FAILS` or `UNRESOLVED`.
-    """
-
-    words: str
-    measured: str
-    verdict: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +62,9 @@ def shown_interval(found: Interval | None, digits: int = 2) -> str:
     return "no interval" if found is None else f"[{number(found[0], digits)}, {number(found[1], digits)}]"
 
 
-def _verdict(found: Interval | None, holds: Callable[[Interval], bool], fails: Callable[[Interval], bool]) -> str:
+def _verdict(
+    found: Interval | None, holds: Callable[[Interval], bool], fails: Callable[[Interval], bool]
+) -> ClaimVerdict:
     if found is None:
         return UNRESOLVED
     return HOLDS if holds(found) else FAILS if fails(found) else UNRESOLVED

@@ -13,7 +13,6 @@ from merton.statistics.means import Interval
 from merton.study.models import Correlation, correlation_of
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.claims import (
-    Claim,
     StageResults,
     claims,
     dimension_falls,
@@ -25,6 +24,7 @@ from merton_studies.opinions.distributions import (
     trends,
 )
 from merton_studies.opinions.opinion_tables import Opinions, SubjectSums
+from merton_studies.opinions.published import Claim
 from merton_studies.opinions.sensitivity import HalfLoss, by_image, half_losses
 
 PUBLISHED_AGREEMENT = {"bleu": 0.31, "rouge_l": 0.31, "cider": 0.30, "position": 0.25, "rotation": 0.23, "state": 0.28}

@@ -16,9 +16,9 @@ from merton.statistics.ranking import (
     differences,
     models_needed,
 )
+from merton_studies.opinions.published import Claim
 from merton_studies.papers.facts import (
     Cells,
-    Claim,
     Key,
     Recomputed,
     columns,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from merton.rating.predictions import gap, oracle, predicted_score
+from merton_studies.opinions.published import Claim
 from merton_studies.papers.facts import (
     Cells,
-    Claim,
     Recomputed,
     rows,
 )

@@ -14,9 +14,9 @@ from fractions import Fraction
 from merton.leaderboard.board import Board
 from merton.leaderboard.published.arena import MAXIMUM, ItemScore, boards
 from merton.leaderboard.published.taxonomy import Taxonomy, load_taxonomy
+from merton_studies.opinions.published import Claim
 from merton_studies.papers.facts import (
     Cells,
-    Claim,
     Fact,
     Recomputed,
     Verdict,

@@ -7,13 +7,11 @@ public, so what can be recomputed is whether KRCC and SRCC of a triple belong to
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from merton.cognition.text import Cider
-from merton.files import resource
 from merton.perception.dataset import TASKS_PER_IMAGE, VERBS
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, LEVELS
 from merton.study.execution import fisher_interval
@@ -22,12 +20,10 @@ from merton_studies.iqa.published_iqa import (
     expected_krcc,
     permuted,
     published,
-    verdicts,
 )
+from merton_studies.opinions.published import printed_rows
 from merton_studies.papers.facts import (
-    FOLDER,
     Cells,
-    Claim,
     Fact,
     Key,
     Recomputed,
@@ -46,8 +42,7 @@ TYPES = 30
 
 def read_triples() -> tuple[Fact, ...]:
     """The numbers of Tables 2, 4 and 8a: three facts a line of the file, two in Table 8a, which has no KRCC."""
-    with resource("merton_bringup", f"{FOLDER}/embodied_iqa.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(fact for line in csv.DictReader(file) for fact in _facts(line))
+    return tuple(fact for row in printed_rows("embodied_iqa") for fact in _facts(row))
 
 
 def recompute(cells: Cells) -> Iterator[Recomputed]:
@@ -56,11 +51,6 @@ def recompute(cells: Cells) -> Iterator[Recomputed]:
     yield from _counts(cells)
     yield from _databases(cells)
     yield from _text(cells)
-
-
-def claims() -> tuple[Claim, ...]:
-    """The sentences of the paper about its tables, judged by their numbers."""
-    return tuple(Claim(verdict.claim, verdict.found, verdict.verdict) for verdict in verdicts())
 
 
 def _facts(line: Mapping[str, str]) -> Iterator[Fact]:

@@ -7,7 +7,6 @@ texts of every file, so that a changed digit shows also where nothing else depen
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from hashlib import sha256
 from typing import Literal
 
-from merton.files import resource
+from merton_studies.opinions.published import ClaimVerdict, printed_rows
 
 Verdict = Literal["equal", "equal after a reading", "misprint", "cannot be known", "not printed"]
 """equal: to the last printed digit, rounded half up.
@@ -25,15 +24,14 @@ says. misprint: neither. cannot be known: a measurement, or computed from data t
 """
 VERDICTS: tuple[Verdict, ...] = ("equal", "equal after a reading", "misprint", "cannot be known", "not printed")
 
-ClaimVerdict = Literal["holds", "holds in part", "does not hold", "noted"]
 CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = ("holds", "holds in part", "does not hold", "noted")
+"""Of these papers."""
 
 Key = tuple[str, str, str]
 """Table, row and column."""
 Cells = Mapping[Key, float]
 
 COLUMNS = ("table", "row", "column", "printed", "origin", "recomputed", "off", "verdict", "reason")
-FOLDER = "config/published"
 NEAR = 2e-6
 """Recomputed values are recorded with six decimals; a value further off than this is another one."""
 _EXACT = 1e-9
@@ -120,21 +118,6 @@ class Checked:
         return same and self.verdict == self.fact.verdict
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a paper, or about its numbers, judged by them.
-
-    Attributes:
-        text: the sentence.
-        found: the numbers, in a sentence.
-        verdict: "noted" of a sentence that is ours.
-    """
-
-    text: str
-    found: str
-    verdict: ClaimVerdict
-
-
 def number(printed: str) -> float | None:
     """The value of a printed text: a number, a bound, or a multiple of pi such as "-pi/2"; None of a formula."""
     text = printed.lstrip("<>")
@@ -147,16 +130,15 @@ def number(printed: str) -> float | None:
 
 def read_facts(name: str) -> tuple[Fact, ...]:
     """All numbers in `config/published/<name>.csv`, in the order of the paper."""
-    with resource("merton_bringup", f"{FOLDER}/{name}.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(
-            Fact(
-                row["table"], row["row"], row["column"], row["printed"], row["origin"],
-                _number_or_none(row["recomputed"]), _number_or_none(row["off"]),
-                row["verdict"],  # type: ignore[arg-type]
-                row["reason"],
-            )
-            for row in csv.DictReader(file)
-        )  # fmt: skip
+    return tuple(
+        Fact(
+            row["table"], row["row"], row["column"], row["printed"], row["origin"],
+            _number_or_none(row["recomputed"]), _number_or_none(row["off"]),
+            row["verdict"],  # type: ignore[arg-type]
+            row["reason"],
+        )
+        for row in printed_rows(name)
+    )  # fmt: skip
 
 
 def cells_of(facts: Iterable[Fact]) -> Cells:
@@ -219,14 +201,12 @@ def fingerprint(facts: Iterable[Fact]) -> str:
 
 def known_fingerprints() -> Mapping[str, str]:
     """Paper to the hash of its printed texts as they were typed."""
-    with resource("merton_bringup", f"{FOLDER}/digits.csv").open(newline="", encoding="utf-8") as file:
-        return {row["paper"]: row["sha256"] for row in csv.DictReader(file)}
+    return {row["paper"]: row["sha256"] for row in printed_rows("digits")}
 
 
 def known_claims() -> Mapping[tuple[str, str], str]:
     """(paper, sentence) to the verdict that is known of it."""
-    with resource("merton_bringup", f"{FOLDER}/claims.csv").open(newline="", encoding="utf-8") as file:
-        return {(row["paper"], row["claim"]): row["verdict"] for row in csv.DictReader(file)}
+    return {(row["paper"], row["claim"]): row["verdict"] for row in printed_rows("claims")}
 
 
 def _same(value: float | None, known: float | None) -> bool:

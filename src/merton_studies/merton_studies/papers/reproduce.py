@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from merton.errors import UnknownNameError
+from merton_studies.iqa import published_iqa
+from merton_studies.opinions.published import Claim
 from merton_studies.papers import (
     a2eval,
     agi_elo,
@@ -19,7 +21,6 @@ from merton_studies.papers import (
 from merton_studies.papers.facts import (
     VERDICTS,
     Checked,
-    Claim,
     Fact,
     Recomputed,
     cells_of,
@@ -194,7 +195,7 @@ PAPERS = {
         Paper(
             "embodied-iqa", "Image Quality Assessment for Embodied AI", "arXiv:2505.16815", _embodied_iqa,
             lambda numbers: embodied_iqa.recompute(cells_of(numbers)),
-            lambda numbers: embodied_iqa.claims(),
+            lambda numbers: published_iqa.claims(),
         ),
         Paper(
             "ur5", "The arm of Embodied-IQA: Table 3 and appendices B to D", "arXiv:2505.16815",

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.execution.kinematics import ROBOTS
-from merton_studies.papers.facts import Cells, Claim, Fact, Key, Recomputed
+from merton_studies.opinions.published import Claim
+from merton_studies.papers.facts import Cells, Fact, Key, Recomputed
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from merton.leaderboard.published.world_model import Annotation, Rules, evaluate, load_rules
-from merton_studies.papers.facts import Cells, Claim, Recomputed
+from merton_studies.opinions.published import Claim
+from merton_studies.papers.facts import Cells, Recomputed
 from merton_studies.people.protocols.episodes import suggested
 
 EXAMPLES: dict[str, tuple[bool, tuple[str, ...]]] = {
