@@ -161,6 +161,19 @@ def claim(file: Path, settings: Mapping[str, Any], work: str) -> None:
         )
 
 
+def claim_folder(file: Path, settings: Mapping[str, Any], work: str) -> None:
+    """As `claim`, in a folder for this work alone: one that holds something else is refused, too."""
+    if not file.is_file() and any(file.parent.iterdir()):
+        raise InputError(f"{str(file.parent)!r} is neither empty nor {work}; choose another folder")
+    claim(file, settings, work)
+
+
+def refuse_filled(folder: Path) -> None:
+    """Raises InputError if a folder that is to be filled anew is a file, or holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{str(folder)!r} is not an empty folder; choose another one")
+
+
 def refuse_folder(path: Path, ending: str = "") -> None:
     """Raises FileError if a file that is to be read is a folder; the sentence names a file in it that may be meant."""
     if path.is_dir():

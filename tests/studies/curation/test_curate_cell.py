@@ -218,7 +218,7 @@ def test_neither_interruptions_nor_the_order_of_scenes_change_a_byte(pool: Pool,
 
 def test_other_folders_and_other_numbers_are_refused(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="neither empty nor a pool of the cell"):
+    with pytest.raises(InputError, match="neither empty nor an unfinished pool"):
         make_cell_pool(tmp_path, QUESTIONS)
     with pytest.raises(InputError, match="holds another pool"):
         make_cell_pool(pool.folder or tmp_path, QUESTIONS, seed=1)

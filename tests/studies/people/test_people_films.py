@@ -102,7 +102,7 @@ def test_films_of_a_run_stand_beside_their_references_and_go_on(run: RunDirector
     (out / "jpeg.5/place/oracle.0.mp4").unlink()  # as if it had been interrupted
     make_films(run.path, out, 10, planted=False)
     assert {path: path.read_bytes() for path in out.rglob("*.mp4")} == whole
-    with pytest.raises(InputError, match="other settings"):
+    with pytest.raises(InputError, match="a set of films with other planted"):
         make_films(run.path, out, 10, planted=True)
 
 
@@ -123,7 +123,7 @@ def test_a_trial_that_goes_another_way_is_not_shown(run: RunDirectory, tmp_path:
 
 def test_only_an_empty_folder_is_filled(run: RunDirectory, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match="is not empty"):
+    with pytest.raises(InputError, match="neither empty nor a set of films"):
         make_films(run.path, tmp_path, 10, planted=False)
 
 

@@ -244,7 +244,7 @@ def test_trials_that_cannot_be_shown_are_left_out(
         export(run.path, tmp_path / "out", 51, successful=True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/a.txt").write_text("mine")
-    with pytest.raises(InputError, match="is not empty"):
+    with pytest.raises(InputError, match="neither empty nor an unfinished dataset"):
         export(run.path, tmp_path / "mine", FPS, successful=True)
 
 

@@ -161,6 +161,16 @@ def read_pool(folder: Path) -> Pool:
     return Pool.of(questions, about.sources, folder, **about.made)
 
 
+def refuse_other(known: Pool, made: Mapping[str, Any]) -> None:
+    """Raises InputError if the pool in a folder, in which one is to be made, was made otherwise."""
+    if _as_json(known.made) != _as_json(made):
+        raise InputError(f"{str(known.folder)!r} holds another pool; choose another folder")
+
+
+def _as_json(made: Mapping[str, Any]) -> str:
+    return json.dumps(dict(made), sort_keys=True)
+
+
 def _question(row: dict[str, Any], where: str) -> Question:
     values = {**row, **{name: json.loads(row[name]) for name in _AS_JSON}}
     return validated(Question, json.dumps(values), where)

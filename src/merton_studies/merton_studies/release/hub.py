@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 import merton
 from merton.errors import InfrastructureError, InputError
-from merton.files import file_sha256, write_file
+from merton.files import file_sha256, refuse_filled, write_file
 from merton.results.csv_writer import write_csv
 from merton.results.parquet import require_pyarrow
 from merton_studies.release.answers import model_answers, opinions, people
@@ -90,8 +90,7 @@ def export_hub(
     require_pyarrow()
     if out.resolve() == Path.cwd():
         raise InputError(f"{str(out)!r} is the folder that you are in: name another one")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{str(out)!r} is not an empty folder: choose a new one")
+    refuse_filled(out)
     parts = _parts(content, about, progress)
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, UnknownNameError
-from merton.files import claim, locked_folder
+from merton.files import claim_folder, locked_folder
 from merton.perception.dataset import layout
 from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, JobResult, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
@@ -91,7 +91,7 @@ def build(
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
     with resumable_work(out), locked_folder(out, "merton dataset build"):
-        _claim(out, settings)
+        claim_folder(out / layout.SETTINGS, settings, "a dataset")
         return _built(jobs, refused, out, settings, workers, on_progress)
 
 
@@ -173,14 +173,6 @@ def _of(copies: Mapping[str, list[Copy]], reference: str, manifest: Path | None)
     if reference not in copies:
         raise InputError(f"the manifest {str(manifest)!r} has no copies of the reference {reference!r}")
     return copies[reference]
-
-
-def _claim(out: Path, settings: dict[str, Any]) -> None:
-    """Write the settings into a new folder; refuse a folder with other content or other settings."""
-    file = out / layout.SETTINGS
-    if not file.is_file() and any(out.iterdir()):
-        raise InputError(f"{str(out)!r} is neither empty nor a dataset; choose another folder")
-    claim(file, settings, "a dataset")
 
 
 def _work(jobs: Sequence[ReferenceJob], workers: int) -> Iterator[JobResult]:

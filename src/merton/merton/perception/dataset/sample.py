@@ -9,7 +9,7 @@ from itertools import chain, product
 from pathlib import Path
 
 from merton.config import dumps
-from merton.errors import InputError
+from merton.files import refuse_filled
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
@@ -48,8 +48,7 @@ def write_sample(
         InputError: the folder is not empty.
         MissingDependencyError: this machine cannot render off screen.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{str(out)!r} is not an empty folder; choose another one")
+    refuse_filled(out)
     entries = {}
     rendered = len(SPLITS) * scenes * len(_CAMERAS)
     for number, (name, content, tags) in enumerate(

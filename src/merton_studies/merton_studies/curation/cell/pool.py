@@ -19,7 +19,7 @@ from typing import Any
 
 from merton.config import Model, loads
 from merton.errors import InputError, require
-from merton.files import claim, locked_folder, written_whole
+from merton.files import claim_folder, locked_folder, written_whole
 from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
 from merton.seeding import generator
 from merton_studies.curation.cell.choosing import (
@@ -35,6 +35,7 @@ from merton_studies.curation.pool import (
     MEDIA,
     Pool,
     read_pool,
+    refuse_other,
     write_pool,
 )
 from merton_studies.curation.question import Medium, Question
@@ -99,7 +100,9 @@ def make_cell_pool(
     with resumable_work(out), locked_folder(out, "merton curate cell"):
         if (out / ABOUT).is_file():
             return _finished(out, made)
-        _claim(out, made)
+        claim_folder(out / _SETTINGS, made, "an unfinished pool")
+        for folder in (_SCENES, MEDIA):
+            (out / folder).mkdir(exist_ok=True)
         count = max(2, math.ceil(questions / _QUESTIONS_A_SCENE))
         names = [(SPLITS[number % 2], number // 2 + _LARGEST * seed) for number in range(count)]
         pieces = _worked(out, names, seed, workers or usable_cores(), on_progress)
@@ -127,8 +130,7 @@ def majorities(pool: Pool) -> dict[str, tuple[int, float]]:
 
 def _finished(out: Path, made: dict[str, Any]) -> Pool:
     pool = read_pool(out)
-    if dict(pool.made) != made:
-        raise InputError(f"{str(out)!r} holds another pool; choose a new folder")
+    refuse_other(pool, made)
     _clear(out)
     return pool
 
@@ -137,17 +139,6 @@ def _clear(out: Path) -> None:
     """Remove what a pool needs until it is finished."""
     shutil.rmtree(out / _SCENES, ignore_errors=True)
     (out / _SETTINGS).unlink(missing_ok=True)
-
-
-def _claim(out: Path, made: dict[str, Any]) -> None:
-    """Keep the settings in an empty folder; refuse one with other content."""
-    settings = out / _SETTINGS
-    if not settings.is_file():
-        if any(path for path in out.iterdir() if path.name not in (_SCENES, MEDIA) or any(path.iterdir())):
-            raise InputError(f"{str(out)!r} is neither empty nor a pool of the cell; choose a new folder")
-        for folder in (_SCENES, MEDIA):
-            (out / folder).mkdir(exist_ok=True)
-    claim(settings, made, "an unfinished pool")
 
 
 # Scenes ---------------------------------------------------------------------------------------------------------------

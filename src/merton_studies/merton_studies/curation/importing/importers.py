@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from merton_studies.curation.pool import (
     Pool,
     media_file,
     read_pool,
+    refuse_other,
     write_pool,
 )
 from merton_studies.curation.question import Question, Source
@@ -203,6 +203,6 @@ def _check_hashes(joined: Pool) -> None:
 
 def _write(pool: Pool, out: Path) -> None:
     """Write a pool into a folder that is locked; raises InputError if it holds another."""
-    if (out / ABOUT).exists() and json.dumps(dict(read_pool(out).made)) != json.dumps(dict(pool.made)):
-        raise InputError(f"{out} holds another pool already; choose another folder")
+    if (out / ABOUT).exists():
+        refuse_other(read_pool(out), pool.made)
     write_pool(pool, out)

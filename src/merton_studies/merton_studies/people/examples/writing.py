@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from merton.config import dumps
-from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import write_file
+from merton.errors import InfrastructureError, UnknownNameError
+from merton.files import refuse_filled, write_file
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
 from merton.results.csv_writer import write_csv
@@ -41,8 +41,7 @@ def write_example(protocol: str, folder: Path) -> Path:
     """
     if protocol not in PROTOCOLS:
         raise UnknownNameError("protocol", protocol, PROTOCOLS)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{str(folder)!r} is not an empty folder; choose another one")
+    refuse_filled(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         items, gold = _MATERIAL[protocol](folder)

@@ -31,7 +31,7 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import cells, results
-from merton.files import locked_folder, write_file
+from merton.files import claim_folder, locked_folder, write_file
 from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
@@ -42,6 +42,7 @@ from merton_studies.people.media.filming import CAMERA, FILM_HZ, take
 from merton_studies.people.media.planted import RIGHT_ANSWERS, SCORES, Planting
 
 REFERENCE = "reference"
+ABOUT = "about.json"
 COLUMNS = ("team", "task", "video", "scene", "trial", "score", "sha256")
 
 
@@ -126,7 +127,7 @@ def make_films(
     asked = {"run": directory.id, "experiment_sha256": directory.experiment_sha256, "per_task": per_task,
              "planted": planted}  # fmt: skip
     with locked_folder(out, "merton people videos"):
-        _begin(out, asked)
+        claim_folder(out / ABOUT, asked, "a set of films")
         left_out = []
         with cells() as pool:
             work = [(directory.path, out, job) for job in jobs]
@@ -175,19 +176,6 @@ def _spread(places: Sequence[tuple[str, int]], count: int, seed: int, task: str)
         rank[place] = seen[place[1]]
         seen[place[1]] += 1
     return sorted(sorted(drawn, key=rank.__getitem__)[:count])
-
-
-def _begin(out: Path, asked: dict[str, Any]) -> None:
-    """Note what is made in a folder; raises InputError if it holds something else."""
-    about = out / "about.json"
-    if about.is_file():
-        known = json.loads(about.read_bytes())
-        if {key: known.get(key) for key in asked} != asked:
-            raise InputError(f"{out} holds films of another run or of other settings; choose another folder")
-    elif any(out.iterdir()):
-        raise InputError(f"{out} is not empty; choose a new folder")
-    else:
-        write_file(about, json.dumps(asked, indent=2).encode())
 
 
 def _film(run: Path, out: Path, job: Job) -> list[str]:
@@ -254,4 +242,4 @@ def _write_about(out: Path, asked: dict[str, Any], left_out: Sequence[str]) -> N
     versions = {name: version(name) for name in ("av", "mujoco", "numpy", "opencv-python-headless")}
     about = {**asked, "camera": CAMERA, "rate_hz": FILM_HZ, "merton": __version__, "packages": versions,
              "left_out": list(left_out)}  # fmt: skip
-    write_file(out / "about.json", json.dumps(about, indent=2).encode())
+    write_file(out / ABOUT, json.dumps(about, indent=2).encode())

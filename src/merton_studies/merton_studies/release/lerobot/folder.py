@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
-from merton.files import claim, locked_folder
+from merton.files import claim_folder, locked_folder
 from merton.results.records import TrialRecord
 from merton_studies.release.lerobot.dataset import INFO, Counts, Facts
 from merton_studies.release.lerobot.demonstration import is_kept
@@ -52,9 +52,7 @@ def begun(out: Path, asked: Mapping[str, Any]) -> Iterator[Path]:
         if (out / INFO).exists():
             raise InputError(f"{out} holds a dataset; choose a new folder")
         parts, settings = out / PARTS, out / ASKED
-        if not settings.is_file() and any(out.iterdir()):
-            raise InputError(f"{out} is not empty; choose a new folder")
-        claim(settings, asked, "an unfinished dataset")
+        claim_folder(settings, asked, "an unfinished dataset")
         parts.mkdir(exist_ok=True)
         try:
             yield parts

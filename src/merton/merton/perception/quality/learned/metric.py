@@ -14,12 +14,12 @@ from merton.errors import InputError, MissingDependencyError, require
 from merton.files import locked_folder
 from merton.perception.quality.learned.prepared import Array, Item, prepare_all
 from merton.perception.quality.learned.weights import (
-    Card,
     Scale,
     check_card,
     make_card,
     read_card,
     read_scale,
+    refuse_other_training,
     write_weights,
 )
 from merton.perception.quality.pairs import ImagePair
@@ -112,7 +112,8 @@ class LearnedMetric(ABC):
         path = folder / WEIGHTS
         with locked_folder(folder, "training"):
             if path.exists():
-                return _finished(path, card)
+                refuse_other_training(folder, read_card(path).text, card.text)
+                return path
             arrays = self.arrays(pairs, cache)
             scale = (Scale.by_rank if self.ranked else Scale.by_range)(labels)
             with train.seeded_single_thread(derive_seed(seed, "weights")):
@@ -166,11 +167,3 @@ def _check_labels(name: str, pairs: Sequence[ImagePair], labels: NDArray[np.floa
         raise InputError(f"the label of {str(pairs[wrong].image)!r} is {labels[wrong]}: labels are finite numbers")
     if labels.min() == labels.max():
         raise InputError(f"all {len(labels)} labels are {labels[0]:g}: there is nothing to learn")
-
-
-def _finished(path: Path, card: Card) -> Path:
-    if read_card(path) != card:
-        raise InputError(
-            f"{str(path.parent)!r} holds the training of other images, labels, seed or epochs; choose another folder"
-        )
-    return path

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from merton.errors import InputError
 from merton.files import written_whole
 from merton.perception.quality.learned.prepared import Array
+from merton.perception.quality.learned.weights import refuse_other_training
 from merton.processes import one_torch_thread
 from merton.seeding import derive_seed, generator
 
@@ -135,10 +135,7 @@ def _restore(file: Path, identity: str, network: nn.Module, optimizer: torch.opt
     if not file.exists():
         return 0
     state = torch.load(file, weights_only=True, map_location="cpu")
-    if state["identity"] != identity:
-        raise InputError(
-            f"{str(file.parent)!r} holds the training of other images, labels, seed or epochs; choose another folder"
-        )
+    refuse_other_training(file.parent, state["identity"], identity)
     network.load_state_dict(state["network"])
     optimizer.load_state_dict(state["optimizer"])
     return int(state["epoch"])

@@ -137,6 +137,14 @@ def read_card(path: Path) -> Card:
         raise InputError(f"{str(path)!r} holds no weights of a metric of image quality") from None
 
 
+def refuse_other_training(folder: Path, known: str, card: str) -> None:
+    """Raises InputError if a folder holds the training of another card (`Card.text`) than the one that is wanted."""
+    if known != card:
+        raise InputError(
+            f"{str(folder)!r} holds the training of other images, labels, seed or epochs; choose another folder"
+        )
+
+
 def check_card(path: Path, metric: str, version: int) -> Card:
     """The card; raises InputError if the weights are not of this metric and version."""
     card = read_card(path)
