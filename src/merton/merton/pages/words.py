@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from markupsafe import Markup
 
@@ -80,3 +82,23 @@ def marked(reference: str, distorted: str) -> Markup:
         if text:
             parts.append(Markup("{}" if kind == "equal" else "<mark>{}</mark>").format(text))
     return Markup(" ").join(parts)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested settings as names and texts, such as ("seeds · kmeans", "0"); six digits of a fraction."""
+    rows = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            rows += flat(value, f"{prefix}{name} · ")
+        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
+            for number_of_part, part in enumerate(value, 1):
+                whole = part if isinstance(part, Mapping) else {"": part}
+                rows += flat(whole, f"{prefix}{name} {number_of_part} · ")
+        else:
+            text = ", ".join(map(_brief, value)) if isinstance(value, list | tuple) else _brief(value)
+            rows.append((f"{prefix}{name}".removesuffix(" · "), text))
+    return rows
+
+
+def _brief(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

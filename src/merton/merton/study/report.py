@@ -17,12 +17,12 @@ from merton.leaderboard.snapshot.contents import CaseRow
 from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
-from merton.pages.words import date_and_time
+from merton.pages.words import date_and_time, flat
 from merton.results import export, trial_files
 from merton.results.metrics import METRICS
 from merton.results.records import STAIRCASE, Outcome, TrialRecord
 from merton.results.store import ResultStore
-from merton.results.text import one_line, places, printable
+from merton.results.text import places, printable
 from merton.statistics.means import mean
 from merton.study import (
     execution_page,
@@ -164,7 +164,7 @@ def render(
             easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=sections.mastery(board.agents, rated),
-            provenance=list(_flat(facts)),
+            provenance=flat(facts),
             variances=variances(records),
             pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
             pair_count=len(found),
@@ -301,15 +301,6 @@ def _by_difficulty(row: CaseRow) -> tuple[float, str]:
 def _is_staircase(facts: Mapping[str, Any]) -> bool:
     design = facts.get("design")
     return isinstance(design, Mapping) and design.get("levels") == STAIRCASE
-
-
-def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for key, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key} · ")
-        else:
-            text = f"{value:.4g}" if isinstance(value, float) else str(value)
-            yield one_line(f"{prefix}{key}", 80), one_line(text, 300)
 
 
 def _experiment_text(path: Path) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from merton.config import dumps
 from merton.files import write_file
 from merton.pages.cards import markdown_table, plain, size_category
+from merton.pages.words import flat
 from merton.results.text import one_line
 from merton_studies.curation.curated import (
     CARD,
     Curated,
-    flat,
     read_curated,
 )
 from merton_studies.curation.taxonomy import OTHER

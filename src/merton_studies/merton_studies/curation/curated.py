@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from merton.config import validated
 from merton.errors import InputError
+from merton.results.tables import json_object
 from merton_studies.curation.agents import Balance, Round
 from merton_studies.curation.assignment import Assignment, entropy, read_assignment
 from merton_studies.curation.induction import read_memory
@@ -116,35 +116,6 @@ def read_curated(folder: Path) -> Curated:
         assignment,
         validated(Balance, (folder / BALANCE).read_bytes(), str(folder / BALANCE)),
         read_memory(folder / MEMORY) if (folder / MEMORY).is_file() else (),
-        read_json(folder / REDUNDANCY) if (folder / REDUNDANCY).is_file() else {},
-        read_json(folder / CURATION),
+        json_object(folder / REDUNDANCY) if (folder / REDUNDANCY).is_file() else {},
+        json_object(folder / CURATION),
     )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; raises InputError if there is none."""
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is no JSON object")
-    return found
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested settings as names and texts, such as ("seeds · kmeans", "0")."""
-    found = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found += flat(value, f"{prefix}{name} · ")
-        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
-            for number, part in enumerate(value, 1):
-                whole = part if isinstance(part, Mapping) else {"": part}
-                found += flat(whole, f"{prefix}{name} {number} · ")
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            found.append((f"{prefix}{name}".removesuffix(" · "), text))
-    return found

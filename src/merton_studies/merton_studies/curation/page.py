@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from merton.files import write_file
 from merton.pages.environment import environment
+from merton.pages.words import flat
+from merton.results.tables import json_object
 from merton_studies.annotate.cases import thumbnail
 from merton_studies.curation import page_figures
 from merton_studies.curation.curated import (
     PAGE,
     Curated,
-    flat,
     read_curated,
-    read_json,
 )
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
@@ -77,7 +75,7 @@ def write_page(folder: Path, pool: Pool | None = None, scores: Path | None = Non
     everything = pool or curated.pool
     questions = {question.id: question for question in everything.questions}
     text = (
-        _environment()
+        environment("merton_studies.curation", figures=page_figures, SECTIONS=SECTIONS, KINDS=KINDS, OTHER=OTHER)
         .get_template("curated.html.j2")
         .render(
             curated=curated,
@@ -178,7 +176,7 @@ def _models(scores: Path | None, curated: Curated) -> dict[str, Any] | None:
     """scores.json of `merton curate evaluate`, the best first; dimensions in the order of the taxonomy."""
     if scores is None:
         return None
-    found = read_json(scores / "scores.json")
+    found = json_object(scores / "scores.json")
     answerers = found["answerers"]
     names = sorted(answerers, key=lambda name: (-(answerers[name]["overall"]["mean"] or 0.0), name))
     there = {dimension for one in answerers.values() for dimension in one["dimensions"]}
@@ -191,8 +189,3 @@ def _by_source(curated: Curated, everything: Pool) -> list[tuple[Any, int, int]]
     before = Counter(question.source for question in everything.questions)
     after = Counter(question.source for question in curated.pool.questions)
     return [(source, before[name], after[name]) for name, source in everything.sources.items()]
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return environment("merton_studies.curation", figures=page_figures, SECTIONS=SECTIONS, KINDS=KINDS, OTHER=OTHER)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-
-import jinja2
 
 from merton.files import write_file
 from merton.pages.environment import environment
@@ -23,7 +20,7 @@ QUESTIONS = {
 def write_demo_page(shown: Demonstration, target: Path) -> Path:
     """Write the page; returns its path. Raises InfrastructureError if it cannot be written."""
     text = (
-        _environment()
+        environment("merton_studies.iqa", QUESTIONS=QUESTIONS, SECTIONS=dataset_page.SECTIONS)
         .get_template("demo_page.html.j2")
         .render(
             shown=shown,
@@ -45,8 +42,3 @@ def write_demo_page(shown: Demonstration, target: Path) -> Path:
     )
     write_file(target, text.encode("utf-8", "replace"))
     return target
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return environment("merton_studies.iqa", QUESTIONS=QUESTIONS, SECTIONS=dataset_page.SECTIONS)

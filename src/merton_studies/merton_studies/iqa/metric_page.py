@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,8 +14,7 @@ from markupsafe import Markup
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.svg import marker, tag
-from merton.pages.words import number
-from merton.results.text import one_line
+from merton.pages.words import flat, number
 from merton.statistics.means import Interval
 from merton_studies.iqa import metric_floors
 from merton_studies.iqa.metric_files import blocks
@@ -36,6 +35,8 @@ from merton_studies.iqa.published_iqa import TABLES, claims, published
 
 MAIN = "reference"
 """The split that is shown first: images of a scene that was learned from tell nothing of a new one."""
+OF_SUBJECTS = ("opinions · models", "opinions · by_chance")
+"""Facts about every model whose opinions are inside; they are in the Parquet file."""
 LOWEST, WIDTH = -0.25, 220.0
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -78,7 +79,7 @@ def page(found: Benchmark, source: str = "") -> str:
             splits=splits_section(found),
             tables=tables_section(found),
             published=published_section(found),
-            facts=list(_flat(found.about)),
+            facts=[row for row in flat(found.about) if not row[0].startswith(OF_SUBJECTS)],
         )
     )
 
@@ -219,14 +220,3 @@ def _environment() -> jinja2.Environment:
         split_slots=split_slots,
         swatch=svg.swatch,
     )
-
-
-def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in about.items():
-        if key in ("models", "by_chance"):  # of every subject, in the Parquet file
-            continue
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key} · ")
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            yield one_line(f"{prefix}{key}", 80), one_line(text, 300)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-
-import jinja2
 
 from merton.pages.environment import environment
 from merton_studies.papers.facts import CLAIM_VERDICTS, VERDICTS
@@ -30,7 +27,7 @@ def rendered(found: Sequence[Reproduction]) -> str:
     """The whole page, self-contained."""
     counts = {verdict: sum(paper.counts[verdict] for paper in found) for verdict in VERDICTS}
     return (
-        _environment()
+        environment("merton_studies.papers", place=place, recomputed=shown)
         .get_template("reproduce.html.j2")
         .render(
             found=found,
@@ -43,8 +40,3 @@ def rendered(found: Sequence[Reproduction]) -> str:
             marks_of=MARKS,
         )
     )
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return environment("merton_studies.papers", place=place, recomputed=shown)

@@ -10,10 +10,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from merton.errors import InputError
+from merton.pages.words import flat
 from merton.results.csv_writer import text_of
 from merton.results.parquet import metadata, read_schema, require_pyarrow
+from merton.results.tables import json_object
 from merton_studies.annotate.tables import ANNOTATIONS
-from merton_studies.curation.curated import flat, read_json
 from merton_studies.opinions.opinion_tables import OPINIONS, SUBJECTS
 from merton_studies.release.part import Part
 from merton_studies.release.pictures import Pictures
@@ -222,7 +223,7 @@ def people(folders: Sequence[Path]) -> Part:
     """
     part = Part()
     for folder in folders:
-        about = read_json(folder / "export.json")
+        about = json_object(folder / "export.json")
         path = folder / "every_rating.csv"
         if not path.is_file():
             raise InputError(f"{folder} is no export of `merton people export`: it has no {path.name}")
@@ -239,7 +240,7 @@ def people(folders: Sequence[Path]) -> Part:
 
 def _rated(tables: Sequence[Path]) -> Iterator[tuple[str, Row]]:
     for path in tables:
-        about = read_json(path.parent / "export.json")
+        about = json_object(path.parent / "export.json")
         salt, named = str(about.get("definition_sha256")), about.get("names") is not False
         pseudonyms = _pseudonyms(path, salt) if named else {}
         prefix = f"{about.get('project')} " if len(tables) > 1 else ""

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from merton.errors import InputError, UnknownNameError
-from merton_studies.curation.curated import Curated, flat, read_curated
+from merton.pages.words import flat
+from merton_studies.curation.curated import Curated, read_curated
 from merton_studies.curation.pool import media_file
 from merton_studies.curation.question import Question
 from merton_studies.release.licences import licence_named

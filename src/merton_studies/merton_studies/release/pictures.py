@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
+from merton.pages.words import flat
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tables import read_table
 from merton.results.parquet import require_pyarrow
 from merton_studies.annotate.dataset import Reference, pixels_sha256
 from merton_studies.annotate.views import scene_of
-from merton_studies.curation.curated import flat
 from merton_studies.release.licences import BUILT_IN, Licence, Sources
 from merton_studies.release.part import LeftOut, Part, SourceLine
 from merton_studies.release.table import (

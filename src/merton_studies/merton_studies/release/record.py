@@ -14,10 +14,11 @@ from merton.errors import InputError
 from merton.experiment.run_names import find_run
 from merton.leaderboard.snapshot.contents import Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_json
+from merton.pages.words import flat
 from merton.results.export import TABLES
 from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
-from merton_studies.curation.curated import flat, read_json
+from merton.results.tables import json_object
 from merton_studies.release.part import Part, Progress
 from merton_studies.release.table import (
     TEST,
@@ -145,7 +146,7 @@ def _trials(part: Part, folders: Sequence[Path]) -> list[TrialRecord]:
         if {trial.experiment for trial in own} & {trial.experiment for trial in found}:
             raise InputError(f"the run {folder.name} is named twice, or is a copy of another one that is named")
         found += own
-        about = read_json(folder / "run.json") if (folder / "run.json").is_file() else {}
+        about = json_object(folder / "run.json") if (folder / "run.json").is_file() else {}
         name = str(about.get("id", folder.name))
         arms.add(str(about.get("arm", "UR5")))
         part.provenance += flat({key: about[key] for key in _MADE[1:] if key in about}, f"run {name} · ")

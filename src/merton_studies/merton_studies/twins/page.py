@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-from functools import cache
 from pathlib import Path
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
@@ -37,7 +35,9 @@ def write_page(found: Replay, target: Path) -> Path:
     shown = summaries(found)
     figures = [_figure(each, found) for each in shown[:MOST_FIGURES]]
     page = (
-        _environment()
+        environment(
+            "merton_studies.twins", VERDICTS=VERDICTS, TOLERANCE_CM=100 * TOLERANCE_M, MOST_FIGURES=MOST_FIGURES
+        )
         .get_template("twins.html.j2")
         .render(
             found=found,
@@ -109,10 +109,3 @@ def _panel(
     x, y = place(lines[0][0])
     parts.append(tag("circle", cx=x, cy=y, r=3, class_="start"))
     return tag("g", *parts)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return environment(
-        "merton_studies.twins", VERDICTS=VERDICTS, TOLERANCE_CM=100 * TOLERANCE_M, MOST_FIGURES=MOST_FIGURES
-    )
