@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import AnswerKind, Question, Source
+from merton_studies.curation.question import AnswerKind, BenchmarkSource, Question
 
 FAMILIES: dict[str, tuple[str, AnswerKind]] = {
     "QuantNum": ("How many {} are on the table?", "number"),
@@ -60,4 +60,4 @@ def family_pool(each: int = 14) -> Pool:
         for family, (wording, kind) in FAMILIES.items()
         for thing in THINGS[:each]
     ]
-    return Pool.of(questions, [Source(name="made")])
+    return Pool.of(questions, [BenchmarkSource(name="made")])

@@ -26,7 +26,7 @@ from merton_studies.curation.curated import (
     TAXONOMY,
 )
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.sampling import Kept
 from merton_studies.curation.taxonomy import Dimension, Taxonomy, write_taxonomy
 
@@ -61,7 +61,7 @@ def pool(folder: Path) -> Pool:
         )
         for number in range(24)
     ]
-    return Pool.of(questions, [Source(name="cell", licence="Apache-2.0"), Source(name="web")], folder)
+    return Pool.of(questions, [BenchmarkSource(name="cell", licence="Apache-2.0"), BenchmarkSource(name="web")], folder)
 
 
 def make(folder: Path, out: Path) -> Pool:

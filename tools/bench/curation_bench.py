@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.sampling import (
     PER_DIMENSION,
     Vectors,
@@ -92,7 +92,7 @@ def measure() -> dict[str, float]:
     names = [name for name, count in COUNTS.items() for _ in range(count)]
     largest = vectors[[name == "SpatGeo" for name in names]]
     asked = (Question(id=f"{i:05}", source="s", text="?", answer_kind="free_text") for i in range(len(names)))
-    pool = Pool.of(asked, [Source(name="s")])
+    pool = Pool.of(asked, [BenchmarkSource(name="s")])
     by_id = {question.id: row for question, row in zip(pool.questions, vectors, strict=True)}
     taxonomy = Taxonomy(name="t", dimensions=tuple(Dimension(name=n, definition="?") for n in COUNTS if n != OTHER))
     voters = [Near(f"voter {number}", by_id, centers) for number in range(VOTERS)]

@@ -20,7 +20,7 @@ from merton.experiment.paired import BASELINE, CANDIDATE
 from merton.results.records import TestCase
 from merton.results.store import open_record
 from merton.seeding import generator
-from merton.statistics.sequential import Verdict, first_verdict
+from merton.statistics.sequential import Conclusion, first_verdict
 
 DELTAS = (0.0, 0.05, 0.10)
 LOSSES = (0.0, 0.05, 0.10, 0.15, 0.20)
@@ -67,7 +67,7 @@ def main() -> None:
         for delta in DELTAS:
             ends = [first_verdict(gains, delta) for gains in studies]
             verdicts = [verdict for _, verdict in ends]
-            shares = [100 * verdicts.count(verdict) / len(verdicts) for verdict in Verdict]
+            shares = [100 * verdicts.count(verdict) / len(verdicts) for verdict in Conclusion]
             middle, most = np.quantile([scenes for scenes, _ in ends], [0.5, 0.8])
             cells = (f"{100 * loss:g}", f"{100 * delta:g}", *(f"{share:.1f} %" for share in shares))
             print("|", " | ".join((*cells, f"{middle:.0f}", f"{most:.0f}")), "|", flush=True)

@@ -28,7 +28,7 @@ from merton.statistics.intraclass import intraclass
 from merton.statistics.means import wilson
 from merton.statistics.rater_draws import RaterAgreement
 from merton.statistics.raters import cohen_kappa, fleiss_kappa, weighted_kappa
-from merton_studies.people.rating import Rating
+from merton_studies.people.rating import ItemRating
 from merton_studies.people.screening import screen
 
 Floats = NDArray[np.float64]
@@ -223,7 +223,7 @@ def careless_study(crew: Crew, number: int) -> Iterator[tuple[str, bool, bool]]:
             table[:, place] = low + 1.0 + rng.integers(0, 2, items)
     table = masked(rng, table, crew.ratings)
     ratings = [
-        Rating(
+        ItemRating(
             f"i{item}",
             f"s{item // 2}",
             f"R{place}",

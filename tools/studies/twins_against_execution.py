@@ -30,8 +30,8 @@ from merton.simulation.scene import scene_seeds
 from merton.statistics.clustered import row_correlations, scene_draws
 from merton.statistics.resampling import interval
 from merton_studies.twins.agreement import (
-    Agreement,
     Checked,
+    PredictionAgreement,
     Share,
     left,
     lost,
@@ -87,7 +87,7 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(np.median(np.repeat(values, weights.astype(int))))
 
 
-def _show_agreement(name: str, found: Agreement) -> None:
+def _show_agreement(name: str, found: PredictionAgreement) -> None:
     parts = (("agreement", found.agreement), ("sensitivity", found.sensitivity), ("specificity", found.specificity))
     print(f"  {name}: " + "; ".join(f"{label} {_told(share)}" for label, share in parts) + f"; yes {_told(found.yes)}")
 

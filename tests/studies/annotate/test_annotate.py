@@ -45,7 +45,7 @@ from merton_studies.annotate import views
 from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import (
     DatasetImage,
-    Reference,
+    ReferenceImage,
     pixels_sha256,
     read_dataset,
 )
@@ -346,7 +346,7 @@ def test_batches_do_not_depend_on_the_cache(dataset: Path, catalogue: Path) -> N
 
 
 def dataset_image(image: np.ndarray, reference_pixels: str = "r") -> DatasetImage:
-    reference = Reference("x", "real", "third_person", (TASKS[0],), reference_pixels)
+    reference = ReferenceImage("x", "real", "third_person", (TASKS[0],), reference_pixels)
     return DatasetImage(reference, "jpeg", 3, Path("x.png"), pixels_sha256(image), (image.shape[1], image.shape[0]))
 
 
@@ -431,10 +431,10 @@ def test_an_adapter_without_a_version_is_known_by_its_sources(tmp_path: Path, mo
 
 def test_a_pair_shares_its_noise_and_other_references_have_their_own(catalogue: Path) -> None:
     entry = who.entry_of("leaner")
-    reference = Reference("x", "real", "third_person", (TASKS[0],), "pixels")
+    reference = ReferenceImage("x", "real", "third_person", (TASKS[0],), "pixels")
     both = [DatasetImage(reference, "jpeg", level, Path("x"), str(level), (8, 8)) for level in (0, 3)]
     other = DatasetImage(
-        Reference("x", "real", "third_person", (TASKS[0],), "others"), "jpeg", 3, Path("x"), "4", (8, 8)
+        ReferenceImage("x", "real", "third_person", (TASKS[0],), "others"), "jpeg", 3, Path("x"), "4", (8, 8)
     )
     _, jobs = rows_and_jobs(entry, {}, [*both, other], 1)
     seeds = [request.seed for job in jobs for item in job.items for request in item.requests]
@@ -579,16 +579,17 @@ def test_an_image_of_the_cell_has_its_true_calibration() -> None:
     cell = load_cell()
 
     def seen_by(name: str, domain: str = "simulation", perspective: str = "third_person") -> str:
-        return views.camera_of(Reference(name, domain, perspective, (), ""))
+        return views.camera_of(ReferenceImage(name, domain, perspective, (), ""))
 
     assert [seen_by(f"cell_07_{camera}") for camera in ("top", "side", "wrist")] == ["top", "side", "wrist"]
     assert seen_by("mug_side", "real") == "top"
     assert seen_by("mug", "real", "first_person") == "wrist"
     shown = [
-        views.scene_of(Reference(f"cell_07_{camera}", "simulation", "", (), "")) for camera in ("top", "side", "far")
+        views.scene_of(ReferenceImage(f"cell_07_{camera}", "simulation", "", (), ""))
+        for camera in ("top", "side", "far")
     ]
     assert shown == ["cell_07", "cell_07", "cell_07_far"]
-    assert views.scene_of(Reference("mug_top", "real", "third_person", (), "")) == "mug_top"
+    assert views.scene_of(ReferenceImage("mug_top", "real", "third_person", (), "")) == "mug_top"
 
     image = np.full((cell.cameras.height, cell.cameras.width, 3), 7, np.uint8)
     seen = views.observation(image, "side", ("top", "wrist"), "do it", 3)

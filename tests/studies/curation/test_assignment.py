@@ -19,7 +19,7 @@ from merton_studies.curation.assignment import (
     write_assignment,
 )
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.taxonomy import (
     OTHER,
     Dimension,
@@ -50,7 +50,7 @@ def pool_of(*texts: str) -> Pool:
         Question(id=f"{number:02}", source="made", text=text, answer_kind="free_text")
         for number, text in enumerate(texts)
     ]
-    return Pool.of(questions, [Source(name="made")])
+    return Pool.of(questions, [BenchmarkSource(name="made")])
 
 
 def assigned(*texts: str) -> Assignment:

@@ -22,7 +22,7 @@ from merton_studies.curation.computed.reviewer import RuleReviewer
 from merton_studies.curation.computed.texts import own_texts
 from merton_studies.curation.induction import Iterations, induce
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 
 POOL = family_pool()
@@ -90,13 +90,13 @@ def test_findings_add_up(proposer: ClusterProposer, first: Taxonomy) -> None:
 def test_a_pool_of_one_question_has_no_dimensions() -> None:
     alike = [Question(id=name, source="s", text="Where?", answer_kind="free_text") for name in "ab"]
     with pytest.raises(InputError, match="no two different questions"):
-        ClusterProposer(embed).propose(Pool.of(alike, [Source(name="s")]), None, ())
+        ClusterProposer(embed).propose(Pool.of(alike, [BenchmarkSource(name="s")]), None, ())
 
 
 def test_questions_without_a_common_word_still_have_names() -> None:
     texts = ["Alpha?", "Beta?", "Gamma “quoted” text?"]
     odd = [Question(id=text, source="s", text=text, answer_kind="free_text") for text in texts]
-    found = ClusterProposer(embed).propose(Pool.of(odd, [Source(name="s")]), None, ())
+    found = ClusterProposer(embed).propose(Pool.of(odd, [BenchmarkSource(name="s")]), None, ())
     assert found.names[0] == "Cluster1"
 
 

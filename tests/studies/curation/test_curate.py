@@ -17,7 +17,7 @@ from merton_studies.curation import curate as whole
 from merton_studies.curation.curate import Wanted, curate
 from merton_studies.curation.curated import TAXONOMY
 from merton_studies.curation.pool import Pool, read_pool, write_pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import Chosen
 from merton_studies.progress import Moved, Step
 
@@ -55,7 +55,7 @@ def pool(tmp_path: Path) -> Pool:
         for kind, text in enumerate(texts)
         for thing in THINGS
     ]
-    write_pool(Pool.of(questions, [Source(name="s", licence="MIT")]), tmp_path / "pool")
+    write_pool(Pool.of(questions, [BenchmarkSource(name="s", licence="MIT")]), tmp_path / "pool")
     return read_pool(tmp_path / "pool")
 
 

@@ -20,7 +20,7 @@ from merton_studies.curation.ablation import THINNED, Ablated, ablate
 from merton_studies.curation.assignment import Assignment, write_assignment
 from merton_studies.curation.embedding import Embeddings
 from merton_studies.curation.pool import Pool, write_pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.sampling import STRATEGIES, sample
 from merton_studies.curation.taxonomy import Dimension, Taxonomy
 
@@ -40,7 +40,7 @@ def pool(pictures: bool) -> Pool:
                 answer=f"{index // 10} {index % 8}", answer_kind="free_text", media=media, twin_of=twin,
             )
         )  # fmt: skip
-    return Pool.of(asked, [Source(name="x"), Source(name="y")])
+    return Pool.of(asked, [BenchmarkSource(name="x"), BenchmarkSource(name="y")])
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from merton_studies.curation.embedding import (
 )
 from merton_studies.curation.pictures import ClipPictures, LitePictures
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 
 TEXTS = [
     "Where is the red block?",
@@ -109,7 +109,7 @@ def test_a_text_has_one_vector_whatever_stands_beside_it_and_no_network_is_asked
 def test_text_and_picture_weigh_the_same(tmp_path: Path) -> None:
     media = pictures(tmp_path, 3)
     asked = [question("1", "aaa", media[:1]), question("2", "aaa", media[2:]), question("3", "aaa"), question("4", "b")]
-    found = embed(Pool.of(asked, [Source(name="s")], tmp_path), None, pictures=Colours(), texts=Letters())
+    found = embed(Pool.of(asked, [BenchmarkSource(name="s")], tmp_path), None, pictures=Colours(), texts=Letters())
     assert found.vectors.shape == (4, found.text + 3) == (4, 7)
     np.testing.assert_allclose(np.linalg.norm(found.vectors, axis=1), 1.0, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found.vectors[:2, :4], axis=1), 0.5**0.5, atol=1e-6)
@@ -122,19 +122,19 @@ def test_several_pictures_and_the_frames_of_a_video_are_their_mean(tmp_path: Pat
     media = pictures(tmp_path, 100)
     asked = [question("1", "a", media[:2]), question("2", "a", media, video=True), question("3", "a", media)]
     model = Colours()
-    found = embed(Pool.of(asked[:2], [Source(name="s")], tmp_path), None, pictures=model, texts=Letters())
+    found = embed(Pool.of(asked[:2], [BenchmarkSource(name="s")], tmp_path), None, pictures=model, texts=Letters())
     assert model.asked == 1 + FRAMES  # the first picture is a frame too
     sides = np.array([[0.0, 200, 0], [2, 198, 0]])
     mean = (sides / np.linalg.norm(sides, axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(found.vectors[0, 4:], mean / np.linalg.norm(mean) / 2**0.5, atol=1e-6)
     assert found.vectors[1, 4] > 10 * found.vectors[0, 4]
     model = Colours()
-    embed(Pool.of(asked[2:], [Source(name="s")], tmp_path), None, pictures=model, texts=Letters())
+    embed(Pool.of(asked[2:], [BenchmarkSource(name="s")], tmp_path), None, pictures=model, texts=Letters())
     assert model.asked == 100  # pictures that are no video all count
 
 
 def test_a_pool_without_pictures_has_vectors_of_text_alone() -> None:
-    found = embed(Pool.of([question("1", "a")], [Source(name="s")]), None, texts=Letters())
+    found = embed(Pool.of([question("1", "a")], [BenchmarkSource(name="s")]), None, texts=Letters())
     assert found.vectors.shape == (1, 4)
     assert found.made["pictures"] is None
 
@@ -142,7 +142,7 @@ def test_a_pool_without_pictures_has_vectors_of_text_alone() -> None:
 def test_what_was_computed_is_kept_and_the_order_changes_nothing(tmp_path: Path) -> None:
     media = pictures(tmp_path, 70)
     asked = [question(f"{index:02}", f"ab{'c' * (index % 5)}", [medium]) for index, medium in enumerate(media)]
-    pool = Pool.of(asked, [Source(name="s")], tmp_path)
+    pool = Pool.of(asked, [BenchmarkSource(name="s")], tmp_path)
     whole = embed(pool, None, pictures=Colours(), texts=Letters()).vectors
     cache = tmp_path / "cache.sqlite"
     with pytest.raises(KeyboardInterrupt):  # 32 are a piece
@@ -152,7 +152,7 @@ def test_what_was_computed_is_kept_and_the_order_changes_nothing(tmp_path: Path)
     assert again.vectors.tobytes() == whole.tobytes()
     assert (texts.asked, colours.asked) == ([], 70 - 32)
     renamed = [each.model_copy(update={"id": str(99 - index)}) for index, each in enumerate(asked)]
-    turned = embed(Pool.of(renamed, [Source(name="s")], tmp_path), None, pictures=Colours(), texts=Letters())
+    turned = embed(Pool.of(renamed, [BenchmarkSource(name="s")], tmp_path), None, pictures=Colours(), texts=Letters())
     assert turned.vectors[::-1].tobytes() == whole.tobytes()
     other = Colours()
     other.made = {"model": "other colours"}

@@ -21,11 +21,11 @@ from merton_studies.curation.people import (
     read_verification,
 )
 from merton_studies.curation.pool import Pool, write_pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.rankings import compare, read_score_table
 from merton_studies.curation.sheet import draw, sheet_id, write_sheet
 from merton_studies.curation.taxonomy import Dimension, Taxonomy
-from merton_studies.harness.scores import Row, write_predictions
+from merton_studies.harness.scores import ScoredAnswer, write_predictions
 
 NAMES = ("Colour", "Count")
 
@@ -47,7 +47,7 @@ def pool(n: int) -> Pool:
                  scene=f"scene {number // 2}", meta={"assigned": "Colour"})
         for number in range(n)
     ]  # fmt: skip
-    return Pool.of(questions, [Source(name="secret")])
+    return Pool.of(questions, [BenchmarkSource(name="secret")])
 
 
 def table(path: Path, header: str, *rows: str) -> Path:
@@ -263,7 +263,7 @@ def test_wrong_scores_are_refused(tmp_path: Path, header: str, rows: list[str], 
 def test_the_folder_of_an_evaluation_is_a_table_of_scores(tmp_path: Path) -> None:
     questions = pool(4).questions
     rows = [
-        Row(f"m{model}", question, "Colour", "", None if (model, number) == (0, 3) else float(number >= model))
+        ScoredAnswer(f"m{model}", question, "Colour", "", None if (model, number) == (0, 3) else float(number >= model))
         for model in range(3)
         for number, question in enumerate(questions)
     ]

@@ -13,7 +13,7 @@ from merton_studies.curation import redundancy
 from merton_studies.curation.embedding import Embeddings
 from merton_studies.curation.maps import maps
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.redundancy import (
     NEAR,
     coverage,
@@ -99,7 +99,7 @@ def asked(name: str, picture: str, answer: str = "", choices: tuple[str, ...] = 
 
 
 def pool_of(*questions: Question) -> Pool:
-    return Pool.of(questions, [Source(name="a"), Source(name="b")])
+    return Pool.of(questions, [BenchmarkSource(name="a"), BenchmarkSource(name="b")])
 
 
 def same(count: int) -> Embeddings:

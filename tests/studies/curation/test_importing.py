@@ -18,11 +18,11 @@ from merton_studies.curation.importing.answers import open_answer, open_answers
 from merton_studies.curation.importing.choices import choices_in, choices_of, form_of
 from merton_studies.curation.importing.importers import import_pool, join
 from merton_studies.curation.pool import read_pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 
 Row = dict[str, Any]
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-LABS = Source(name="labs", licence="MIT")
+LABS = BenchmarkSource(name="labs", licence="MIT")
 
 
 def png(value: int) -> bytes:
@@ -293,7 +293,7 @@ def test_a_file_that_is_not_of_the_form_is_refused(
 
 def test_pools_are_joined_with_their_pictures(tmp_path: Path) -> None:
     make: Callable[[str, list[Row]], object] = lambda name, rows: import_pool(  # noqa: E731
-        "parquet", parquet(tmp_path, rows, f"{name}.parquet", image=IMAGE), tmp_path / name, Source(name=name)
+        "parquet", parquet(tmp_path, rows, f"{name}.parquet", image=IMAGE), tmp_path / name, BenchmarkSource(name=name)
     )
     make("one", MMBENCH[:1])
     make("two", MMBENCH)

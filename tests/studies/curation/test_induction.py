@@ -18,11 +18,12 @@ from merton_studies.curation.induction import (
     read_memory,
 )
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 
 POOL = Pool.of(
-    [Question(id="one", source="made", text="Where is the cup?", answer_kind="free_text")], [Source(name="made")]
+    [Question(id="one", source="made", text="Where is the cup?", answer_kind="free_text")],
+    [BenchmarkSource(name="made")],
 )
 
 

@@ -36,7 +36,7 @@ from merton_studies.curation.llm.agents import (
 )
 from merton_studies.curation.llm.asker import Asker
 from merton_studies.curation.pool import Pool, write_pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.taxonomy import (
     Dimension,
     Taxonomy,
@@ -69,7 +69,7 @@ def pool_of(each: int = 14) -> Pool:
         for kind in KINDS
         for number in range(each)
     ]
-    return Pool.of(questions, [Source(name="made", description="Made for this test.")])
+    return Pool.of(questions, [BenchmarkSource(name="made", description="Made for this test.")])
 
 
 def set_of(*names: str) -> Taxonomy:

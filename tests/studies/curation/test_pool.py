@@ -13,7 +13,7 @@ import pytest
 from merton.config import validated
 from merton.errors import InputError
 from merton_studies.curation.pool import Pool, read_pool, write_pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 
 
 def question(**values: object) -> Question:
@@ -28,7 +28,7 @@ def test_a_pool_is_read_as_it_was_written(tmp_path: Path) -> None:
     sha256 = hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()
     first = question(answer="0.25", unit="m", media=({"path": "media/1.png", "sha256": sha256},), meta={"k": "v"})
     second = question(id="b", answer_kind="choice", choices=("left", "right"), answer="left", also=("right",))
-    pool = Pool.of([second, first], [Source(name="s", licence="MIT")], tmp_path, seed=3)
+    pool = Pool.of([second, first], [BenchmarkSource(name="s", licence="MIT")], tmp_path, seed=3)
     write_pool(pool, tmp_path)
     content = (tmp_path / "questions.parquet").read_bytes()
     found = read_pool(tmp_path)
@@ -62,7 +62,7 @@ def test_an_answer_that_is_none_of_its_kind_is_refused(values: dict[str, object]
 
 def test_ids_are_unique_and_sources_described() -> None:
     with pytest.raises(InputError, match="two questions have the id 'a'"):
-        Pool.of([question(), question()], [Source(name="s")])
+        Pool.of([question(), question()], [BenchmarkSource(name="s")])
     with pytest.raises(InputError, match="which is not described"):
         Pool.of([question()], [])
 

@@ -16,7 +16,7 @@ from merton_studies.curation.agents import Balance, Critique, Memory
 from merton_studies.curation.budget import CALLS
 from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import (
     TEMPERATURE,
     Chosen,
@@ -29,7 +29,7 @@ from wire import Wire
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
 
 QUESTION = Question(id="one", source="made", text="How many?", answer_kind="free_text")
-POOL = Pool.of([QUESTION], [Source(name="made")])
+POOL = Pool.of([QUESTION], [BenchmarkSource(name="made")])
 SET = Taxonomy(name="t", dimensions=(Dimension(name="Many", definition="Counting."),))
 
 

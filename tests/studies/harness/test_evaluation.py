@@ -20,7 +20,7 @@ from merton.leaderboard.capabilities import PREDICTIONS
 from merton.results.matrix import read_matrix
 from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.pool import Pool
-from merton_studies.curation.question import ANSWER_KINDS, Question, Source
+from merton_studies.curation.question import ANSWER_KINDS, BenchmarkSource, Question
 from merton_studies.harness import evaluation
 from merton_studies.harness.answerers import answerers
 from merton_studies.harness.confinement.limits import Ended
@@ -56,7 +56,7 @@ def question(number: int, **values: Any) -> Question:
 
 
 def pool(count: int = 54) -> Pool:
-    return Pool.of([question(number) for number in range(count)], [Source(name="made")])
+    return Pool.of([question(number) for number in range(count)], [BenchmarkSource(name="made")])
 
 
 @dataclass
@@ -126,7 +126,7 @@ def test_a_model_is_not_asked_twice(tmp_path: Path) -> None:
     cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((60, 80, 3), 128, np.uint8))
     medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
     seen = [question(number, media=(medium,)) for number in range(6)]
-    both = Pool.of([*seen, question(6)], [Source(name="made")], tmp_path)
+    both = Pool.of([*seen, question(6)], [BenchmarkSource(name="made")], tmp_path)
     cache = tmp_path / "cache.sqlite"
     first = evaluate(both, answerers(["describe"], both), tmp_path / "1", sandbox=Unguarded(), cache=cache)
     second = evaluate(both, answerers(["describe"], both), tmp_path / "2", sandbox=Unguarded(), cache=cache)
@@ -164,7 +164,8 @@ def test_a_program_that_fails_on_a_case_fails_on_that_case_alone(tmp_path: Path)
 def test_a_graded_oracle_answers_a_question_alike_in_every_pool() -> None:
     whole = pool()
     part = Pool.of(
-        [one.model_copy(update={"meta": {"assigned": "X"}}) for one in whole.questions[::2]], [Source(name="made")]
+        [one.model_copy(update={"meta": {"assigned": "X"}}) for one in whole.questions[::2]],
+        [BenchmarkSource(name="made")],
     )
     in_whole, in_part = answerers(["graded"], whole), answerers(["graded"], part)
     assert len(in_whole) == 12
@@ -188,7 +189,7 @@ def test_floors_learn_from_other_scenes_alone() -> None:
         for scene in range(12)
         for n in range(4)
     ]
-    made = answerers(["majority", "blind", "chance"], Pool.of(asked, [Source(name="made")]))
+    made = answerers(["majority", "blind", "chance"], Pool.of(asked, [BenchmarkSource(name="made")]))
     assert not any(one.answer(each, "", 32, None).text == each.answer for one in made for each in asked)
 
 
@@ -207,9 +208,9 @@ def test_answerers_that_are_none_are_refused(names: list[str], fault: str) -> No
 
 
 def test_questions_without_answers_are_left_out(tmp_path: Path) -> None:
-    silent = Pool.of([question(0), question(1, answer="")], [Source(name="made")])
+    silent = Pool.of([question(0), question(1, answer="")], [BenchmarkSource(name="made")])
     assert evaluate(silent, [Counting()], tmp_path, sandbox=Unguarded()).left_out == 1
-    none = Pool.of([question(1, answer="")], [Source(name="made")])
+    none = Pool.of([question(1, answer="")], [BenchmarkSource(name="made")])
     with pytest.raises(InputError, match="no question has a right answer"):
         evaluate(none, [Counting()], tmp_path, sandbox=Unguarded())
     with pytest.raises(InputError, match="knows no answers of the kind actions"):
@@ -241,7 +242,7 @@ class Saying:
 
 
 def one_choice() -> Pool:
-    return Pool.of([question(0)], [Source(name="made")])
+    return Pool.of([question(0)], [BenchmarkSource(name="made")])
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_a_model_that_said_nothing_has_no_score_whatever_the_program_makes_of_it
 
 def test_fidelity_compares_as_much_of_an_answer_as_a_program_sees(tmp_path: Path) -> None:
     """Of 5,000 digits neither reads a number; Python itself refuses to."""
-    number = Pool.of([question(1)], [Source(name="made")])
+    number = Pool.of([question(1)], [BenchmarkSource(name="made")])
     found = evaluate(number, [Saying("9" * 5000)], tmp_path, sandbox=Unguarded(), fidelity=True)
     assert found.fidelity["saying"]["overall"].inference == 1.0
 
@@ -454,7 +455,7 @@ def test_a_model_that_raises_on_a_question_ends_neither_the_others_nor_its_other
     (tmp_path / "media").mkdir()
     cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((8, 8, 3), 3, np.uint8))
     medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
-    both = Pool.of([question(1, answer="3", media=(medium,)), question(7)], [Source(name="made")], tmp_path)
+    both = Pool.of([question(1, answer="3", media=(medium,)), question(7)], [BenchmarkSource(name="made")], tmp_path)
     found = evaluate(both, answerers(["picky", "chance"], both), tmp_path / "out", sandbox=Unguarded())
     assert [row.score for row in found.rows[:2]] == [1.0, None]
     assert found.rows[1].unasked.startswith("picky failed: IndexError: tuple index out of range")
@@ -478,7 +479,9 @@ def test_a_budget_holds_for_the_answers_of_models(tmp_path: Path) -> None:
     (tmp_path / "media").mkdir()
     cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((60, 80, 3), 128, np.uint8))
     medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
-    asked = Pool.of([question(number, media=(medium,)) for number in range(6)], [Source(name="made")], tmp_path)
+    asked = Pool.of(
+        [question(number, media=(medium,)) for number in range(6)], [BenchmarkSource(name="made")], tmp_path
+    )
     out = tmp_path / "out"
     out.mkdir()
     for start in range(2):  # started again, it makes no call more
@@ -497,7 +500,9 @@ def test_a_limit_of_tokens_is_an_option_and_part_of_the_key(tmp_path: Path, monk
     (tmp_path / "media").mkdir()
     cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((60, 80, 3), 128, np.uint8))
     medium = {"path": "media/1.png", "sha256": hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()}
-    asked = Pool.of([question(number, media=(medium,)) for number in range(6)], [Source(name="made")], tmp_path)
+    asked = Pool.of(
+        [question(number, media=(medium,)) for number in range(6)], [BenchmarkSource(name="made")], tmp_path
+    )
     limits: list[int] = []
 
     def respond(self: object, requests: Any) -> list[Answer]:

@@ -24,7 +24,7 @@ from merton.perception.quality.pairs import ImagePair
 from merton.statistics.coefficients import srcc
 from merton_studies.iqa import folds, metric_floors
 from merton_studies.iqa.benchmark import benchmark, chosen_metrics
-from merton_studies.iqa.judged import Judged, read_judged
+from merton_studies.iqa.judged import JudgedImages, read_judged
 from merton_studies.iqa.metric_page import headline, split_rows, splits_section
 from merton_studies.iqa.metric_table import (
     ALL_SPLITS,
@@ -32,7 +32,7 @@ from merton_studies.iqa.metric_table import (
     OVERALL,
     Benchmark,
     Cell,
-    Row,
+    CoefficientRow,
     columns,
     difference,
     marks,
@@ -136,7 +136,7 @@ def subjects(dataset: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def judged(dataset: Path, subjects: Path) -> Judged:
+def judged(dataset: Path, subjects: Path) -> JudgedImages:
     return read_judged(dataset, subjects, "decision")
 
 
@@ -152,7 +152,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(judged: Judged, values: MetricValues, memory: None, out: Path) -> Benchmark:
+def found(judged: JudgedImages, values: MetricValues, memory: None, out: Path) -> Benchmark:
     return benchmark(judged, values, ["memory"], out, repeats=2, workers=1)
 
 
@@ -161,14 +161,14 @@ def parts(folder: Path) -> dict[Path, bytes]:
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("reference/*/*.json")}
 
 
-def judged_of(judged: Judged, scenes: int, types: int) -> Judged:
+def judged_of(judged: JudgedImages, scenes: int, types: int) -> JudgedImages:
     """The same images under so many names of scenes and types."""
     number = np.arange(len(judged.pairs))
     scene, kind = (np.array([f"x{one % many}" for one in number]) for many in (scenes, types))
     return replace(judged, opinions=replace(judged.opinions, scene=scene, distortion=kind))
 
 
-def row(found: Benchmark, split: str, metric: str) -> Row:
+def row(found: Benchmark, split: str, metric: str) -> CoefficientRow:
     return next(row for row in found.of_split(split) if row.metric == metric)
 
 
@@ -187,7 +187,7 @@ def test_the_table_has_the_papers_columns_and_says_why_one_is_empty(found: Bench
 
 
 def test_a_coefficient_is_scipys_over_the_test_images_of_each_repeat(
-    found: Benchmark, judged: Judged, values: MetricValues
+    found: Benchmark, judged: JudgedImages, values: MetricValues
 ) -> None:
     """Worked out again from the split alone; the sign of a metric that falls with quality is turned."""
     seen = judged.opinions
@@ -226,7 +226,7 @@ def test_floors_and_ceiling_stand_beside_the_metrics(found: Benchmark) -> None:
     assert np.isnan(level.mean("level_3"))
 
 
-def test_a_subject_left_out_is_tested_on_its_own_scores_and_trains_nothing(judged: Judged) -> None:
+def test_a_subject_left_out_is_tested_on_its_own_scores_and_trains_nothing(judged: JudgedImages) -> None:
     left_out = folds.folds(judged, "subject", 3)
     assert len(left_out) == len(SUBJECTS)
     for number, fold in enumerate(left_out):
@@ -237,7 +237,12 @@ def test_a_subject_left_out_is_tested_on_its_own_scores_and_trains_nothing(judge
 
 
 def test_a_second_run_computes_nothing_and_a_killed_one_goes_on(
-    found: Benchmark, out: Path, judged: Judged, values: MetricValues, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    found: Benchmark,
+    out: Path,
+    judged: JudgedImages,
+    values: MetricValues,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A run that ends in its second training leaves whole parts; the next gives what an undisturbed one gives."""
     arguments = (judged, values, ["memory"], tmp_path, ["reference"], 2, None, 1)
@@ -264,7 +269,7 @@ def _ended() -> Path:
 
 
 def test_a_metric_that_cannot_be_trained_costs_its_own_rows_alone(
-    judged: Judged, memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judged: JudgedImages, memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> Path:
         raise InputError("three images are too few")
@@ -276,7 +281,7 @@ def test_a_metric_that_cannot_be_trained_costs_its_own_rows_alone(
     assert len(found.rows) == 5
 
 
-def test_two_processes_give_what_one_gives(found: Benchmark, out: Path, judged: Judged, tmp_path: Path) -> None:
+def test_two_processes_give_what_one_gives(found: Benchmark, out: Path, judged: JudgedImages, tmp_path: Path) -> None:
     benchmark(judged, None, [], tmp_path, ["reference"], 2, workers=2)
     whole = parts(out)
     assert {path: content == whole[path] for path, content in parts(tmp_path).items()} == dict.fromkeys(
@@ -286,7 +291,7 @@ def test_two_processes_give_what_one_gives(found: Benchmark, out: Path, judged: 
 
 
 def test_a_metric_is_trained_over_its_splits_and_benchmarks_share_what_they_prepare(
-    judged: Judged, memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judged: JudgedImages, memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 270 images the second benchmark prepares none anew."""
     kind = Preparation("measures", measures)
@@ -306,14 +311,14 @@ def test_a_metric_is_trained_over_its_splits_and_benchmarks_share_what_they_prep
 
 
 @pytest.mark.parametrize("kind", ["pair", "reference", "type"])
-def test_no_two_repeats_have_the_same_test_part(judged: Judged, kind: str) -> None:
+def test_no_two_repeats_have_the_same_test_part(judged: JudgedImages, kind: str) -> None:
     few = judged_of(judged, scenes=2, types=4)
     parts = [tuple(fold.test.tolist()) for fold in folds.folds(few, kind, 10)]
     assert len(set(parts)) == len(parts)
     assert len(parts) == {"pair": 10, "reference": 2, "type": 4}[kind]  # a scene of 2, a type of 4
 
 
-def test_too_few_parts_are_said_and_one_repeat_has_no_deviation(judged: Judged, tmp_path: Path) -> None:
+def test_too_few_parts_are_said_and_one_repeat_has_no_deviation(judged: JudgedImages, tmp_path: Path) -> None:
     few = judged_of(judged, scenes=2, types=4)
     found = benchmark(few, None, (), tmp_path, ["reference"], repeats=5, workers=1)
     assert "Over reference only 2 different test parts can be drawn, so it has 2 repeats." in found.remarks
@@ -343,8 +348,8 @@ def test_equal_differences_have_no_interval() -> None:
 
 
 def test_marks_are_the_papers() -> None:
-    def made(metric: str, group: str, value: float) -> Row:
-        return Row(metric, group, "pair", {OVERALL: {"srcc": Cell(value, 0.0, 0.0, 0.0, 9.0, 1)}})
+    def made(metric: str, group: str, value: float) -> CoefficientRow:
+        return CoefficientRow(metric, group, "pair", {OVERALL: {"srcc": Cell(value, 0.0, 0.0, 0.0, 9.0, 1)}})
 
     rows = [
         made("a", "zero_shot", 0.4), made("b", "zero_shot", 0.5), made("c", "zero_shot", -0.3),
@@ -384,7 +389,7 @@ def test_reliability_is_spearmans_and_browns() -> None:
 
 
 def test_mistakes_are_one_sentence(
-    judged: Judged, dataset: Path, subjects: Path, tmp_path: Path, values: MetricValues
+    judged: JudgedImages, dataset: Path, subjects: Path, tmp_path: Path, values: MetricValues
 ) -> None:
     with pytest.raises(
         InputError, match=r"^.*subjects.parquet has no opinions of cognition; it has those of: decision$"
@@ -433,7 +438,7 @@ def test_the_files_hold_what_the_benchmark_found(found: Benchmark, tmp_path: Pat
 
 def test_the_headline_names_the_best_of_each_kind_and_the_ceiling(found: Benchmark) -> None:
     text = headline(found)
-    best = max((item for item in found.of_split("reference") if item.group == "zero_shot"), key=Row.mean)
+    best = max((item for item in found.of_split("reference") if item.group == "zero_shot"), key=CoefficientRow.mean)
     assert f"zero-shot {best.metric} {best.mean():.2f}" in text
     assert "Two halves of the subjects agree to" in text
 

@@ -20,7 +20,7 @@ from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
 from merton_studies.iqa import databases
 from merton_studies.iqa.cross import (
-    Source,
+    ScoredImages,
     cross,
     of_people,
     train_on,
@@ -228,7 +228,7 @@ def test_a_copy_under_another_name_gives_the_in_domain_coefficients(
 ) -> None:
     """The labels of people, and the same as a study of robots: the same images, so the same coefficients."""
     people = of_people(read_database("tid2013", folders["tid2013"]))
-    copy = Source("decision", people.pairs, people.scores, people.train, people.test)
+    copy = ScoredImages("decision", people.pairs, people.scores, people.train, people.test)
     weights = train_on("grain", people, tmp_path)
     first, second = cross(weights, [people, copy], tmp_path)
     assert (first.srcc, first.krcc, first.plcc) == (second.srcc, second.krcc, second.plcc)

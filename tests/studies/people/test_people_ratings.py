@@ -23,7 +23,7 @@ from merton.rating.bradley_terry import fit_pairs
 from merton_studies.curation.assignment import Assignment, write_assignment
 from merton_studies.curation.people import read_ratings
 from merton_studies.curation.pool import Pool, write_pool
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.taxonomy import Dimension, Taxonomy
 from merton_studies.people.item import Item, Medium
 from merton_studies.people.ledger import Answer, Kind, Slot
@@ -251,7 +251,7 @@ def curation(folder: Path, questions: int) -> Assignment:
         Question(id=name, source="secret", text="?", answer_kind="free_text", scene=f"scene {number // 2}")
         for number, name in enumerate(ids)
     ]
-    write_pool(Pool.of(pool, [Source(name="secret")]), folder)
+    write_pool(Pool.of(pool, [BenchmarkSource(name="secret")]), folder)
     write_assignment(assignment, folder / "assignments.parquet")
     return assignment
 

@@ -33,8 +33,8 @@ from merton_studies.twins.replay import _paired
 from merton_studies.twins.summary import distance_interval
 from merton_studies.twins.twin import (
     UNDISTORTED,
-    Design,
     Setting,
+    TwinDesign,
     setting_of,
     twins_of,
 )
@@ -135,7 +135,7 @@ def trials(ports: WatchedPorts) -> dict[str, tuple[RecordedTrial, list[executed.
 def test_the_policy_repeats_itself_on_the_pictures_it_saw(trials) -> None:
     """Colour and depth, one look and several: without loss the undistorted twin is the recorded chunk, bit for bit."""
     for policy, (trial, _) in trials.items():
-        twins = twins_of(trial, policy, (), Design(seed=7))
+        twins = twins_of(trial, policy, (), TwinDesign(seed=7))
         assert [each.step for each in twins] == list(range(len(trial.decisions)))
         assert all(each.is_same and each.away.distance_m == 0 for each in twins)
     assert [len(trial.decisions) for trial, _ in trials.values()] == [1, 2]
@@ -147,7 +147,7 @@ def test_a_twin_is_shown_the_picture_of_the_trial(trials, robot: PaperRobot) -> 
     for pair in (flat, noise):
         planned, run = pair.twin.farthest.motion, pair.first_chunk
         assert np.array_equal(planned.path, robot.motion(run, *start(pair.trial)).path)
-    other = twins_of(flat.trial, "tiny-vla", (NOISE,), Design(seed=8))[-1]
+    other = twins_of(flat.trial, "tiny-vla", (NOISE,), TwinDesign(seed=8))[-1]
     assert not np.array_equal(other.motion.path, noise.twin.farthest.motion.path)
 
 
@@ -170,7 +170,7 @@ def test_a_jpeg_moves_the_policy(ports: WatchedPorts) -> None:
     trial, _ = recorded_run(ports, spec, "push", 0)
     as_jpeg = replace(trial, decisions=tuple(ports.from_jpeg))
     (pair,) = pairs_of(ports, spec, "push", 0, (SLIGHT,))
-    undistorted = twins_of(as_jpeg, "tiny-vla", (), Design(seed=7))[0]
+    undistorted = twins_of(as_jpeg, "tiny-vla", (), TwinDesign(seed=7))[0]
     assert not undistorted.is_same
     assert 0 < undistorted.away.distance_m < 1e-3
     assert pair.from_jpeg.left_at is None
@@ -178,7 +178,7 @@ def test_a_jpeg_moves_the_policy(ports: WatchedPorts) -> None:
 
 def test_another_policy_is_asked_once_and_compared_with_itself(trials) -> None:
     trial, _ = trials["servo"]
-    twins = twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7))
+    twins = twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7))
     assert [(each.setting, each.step) for each in twins] == [(UNDISTORTED, 0), (FLAT, 0)]
     assert twins[0].away.distance_m == 0
     assert twins[1].reference is twins[0].motion
@@ -186,23 +186,23 @@ def test_another_policy_is_asked_once_and_compared_with_itself(trials) -> None:
 
 def test_the_gate_of_images_and_the_policy_may_refuse(trials, monkeypatch) -> None:
     trial, _ = trials["tiny-vla"]
-    refused = twins_of(trial, "tiny-vla", (), Design(7, "merton-nr", 6.0))[0].motion
+    refused = twins_of(trial, "tiny-vla", (), TwinDesign(7, "merton-nr", 6.0))[0].motion
     assert (refused.verdict, refused.code, len(refused.path)) == (REFUSED, ErrorCode.IMAGE_QUALITY, 1)
-    for each in twins_of(trial, "tiny-vla", (FLAT,), Design(7, "merton-nr", 6.0)):
+    for each in twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(7, "merton-nr", 6.0)):
         assert each.away.distance_m == 0, "the recorded arm stood still, too"
 
     def cannot(*_: object) -> ActionChunk:
         raise InvalidActionError("the model sees nothing")
 
     monkeypatch.setattr(twin, "decided", cannot)
-    refused = twins_of(trial, "tiny-vla", (), Design(7))[0].motion
+    refused = twins_of(trial, "tiny-vla", (), TwinDesign(7))[0].motion
     assert (refused.verdict, refused.code, refused.why) == (REFUSED, ErrorCode.INVALID_ACTION, "the model sees nothing")
 
 
 def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
     """Another policy than the recorded one is compared with its own motion: without one there is no pair."""
     trial, _ = trials["servo"]
-    whole = twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7))
+    whole = twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7))
     assert _paired(whole) == (whole, [])
     asked = twin.decided
 
@@ -213,7 +213,7 @@ def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
     monkeypatch.setattr(twin, "decided", fails_first)
     kept, notes = _paired(
         [
-            *twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7)),
+            *twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7)),
             *(replace(one, trial=replace(trial, id="other")) for one in whole),
         ]
     )
@@ -230,7 +230,7 @@ def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
     with pytest.raises(
         InvalidActionError, match="tiny-vla gave no action in any of 2 decisions: the model sees nothing"
     ):
-        _paired(twins_of(trial, "tiny-vla", (FLAT,), Design(seed=7)))
+        _paired(twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7)))
 
 
 def test_pictures_that_are_missing_are_named(trials) -> None:
@@ -238,17 +238,21 @@ def test_pictures_that_are_missing_are_named(trials) -> None:
     decision = trial.decisions[0]
     blind = replace(trial, decisions=(replace(decision, pictures={}),))
     with pytest.raises(InputError, match="no picture of the camera 'top'"):
-        twins_of(blind, "servo", (), Design())
+        twins_of(blind, "servo", (), TwinDesign())
     flat = {name: replace(picture, depth=None) for name, picture in decision.pictures.items()}
     with pytest.raises(InputError, match="no depth of the camera"):
-        twins_of(replace(trial, decisions=(replace(decision, pictures=flat),)), "servo", (), Design())
+        twins_of(replace(trial, decisions=(replace(decision, pictures=flat),)), "servo", (), TwinDesign())
 
 
 def test_a_fault_of_time_needs_an_earlier_picture(trials) -> None:
     """A frozen camera shows the first picture at the second step, where the recorded arm has moved on."""
     trial, _ = trials["servo"]
     undistorted, frozen = (
-        [each for each in twins_of(trial, "servo", (Setting("frozen", 5),), Design(7)) if each.setting.level == level]
+        [
+            each
+            for each in twins_of(trial, "servo", (Setting("frozen", 5),), TwinDesign(7))
+            if each.setting.level == level
+        ]
         for level in (0, 5)
     )
     assert np.array_equal(frozen[0].motion.path, undistorted[0].motion.path)

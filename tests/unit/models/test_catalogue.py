@@ -23,7 +23,7 @@ from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, UnknownNameError
 from merton.experiment.plan import ExperimentSpec
 from merton.models.base import Finding
-from merton.models.catalogue import VARIABLE, Catalogue, Entry, examine
+from merton.models.catalogue import VARIABLE, Catalogue, CatalogueEntry, examine
 from merton.models.checkpoints import locate, missing_weights, revision_of
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ PAPERS_VLAS = (
     "RT-X-1"
 )
 """Section 3.4, in its order."""
-ENTRIES: list[Entry] = [*MODELS.values(), *POLICIES.values()]
+ENTRIES: list[CatalogueEntry] = [*MODELS.values(), *POLICIES.values()]
 PAPERS = [entry for entry in ENTRIES if entry.paper]
 
 
@@ -76,7 +76,7 @@ def test_the_papers_models_are_there_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("entry", PAPERS, ids=lambda entry: entry.name)
-def test_an_entry_has_all_required_fields(entry: Entry) -> None:
+def test_an_entry_has_all_required_fields(entry: CatalogueEntry) -> None:
     assert entry.checkpoint
     assert entry.licence
     assert entry.source.startswith("https://")
@@ -99,7 +99,7 @@ def test_the_tests_named_in_entries_exist() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_an_entry_builds_without_weights_and_ships_an_example(entry: Entry) -> None:
+def test_an_entry_builds_without_weights_and_ships_an_example(entry: CatalogueEntry) -> None:
     """Building loads nothing heavy; only an extra that is not installed may be missing."""
     assert entry.adapter in {**VLM_ADAPTERS, **VLA_ADAPTERS}
     try:

@@ -12,7 +12,7 @@ import pytest
 
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
 from merton.models.base import ModelAdapter
-from merton.models.catalogue import Entry
+from merton.models.catalogue import CatalogueEntry
 from merton.models.worker import ModelPool, ModelWorker
 from patience import stretched
 
@@ -64,7 +64,7 @@ ERRORS: dict[str, Exception] = {
 }
 
 
-class EchoEntry(Entry):
+class EchoEntry(CatalogueEntry):
     """An entry whose name selects the result of building it."""
 
     def build(self) -> ModelAdapter[Any, Any]:

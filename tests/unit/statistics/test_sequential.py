@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 
 from merton.statistics.sequential import (
     ERROR,
+    Conclusion,
     ConfidenceSequence,
-    Verdict,
     _log_capitals,
     anytime_interval,
     first_verdict,
@@ -63,11 +63,11 @@ def test_a_smaller_error_makes_it_wider() -> None:
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
-def verdict_of(interval: tuple[float, float], delta: float) -> Verdict:
+def verdict_of(interval: tuple[float, float], delta: float) -> Conclusion:
     """Whether an interval lies above -delta, below it, or around it."""
     if interval[0] > -delta:
-        return Verdict.NOT_WORSE
-    return Verdict.WORSE if interval[1] < -delta else Verdict.UNRESOLVED
+        return Conclusion.NOT_WORSE
+    return Conclusion.WORSE if interval[1] < -delta else Conclusion.UNRESOLVED
 
 
 @pytest.mark.parametrize("loss", [-0.3, 0.0, 0.05, 0.4])
@@ -75,7 +75,7 @@ def test_a_sequence_has_the_verdict_of_its_interval_after_every_scene(loss: floa
     rng = np.random.default_rng(11)
     gains = np.clip(rng.normal(-loss, 0.2, 300), -1.0, 1.0).tolist()
     sequence = ConfidenceSequence(0.05, 0.02)
-    assert (sequence.mean, sequence.interval, sequence.verdict) == (None, (-1.0, 1.0), Verdict.UNRESOLVED)
+    assert (sequence.mean, sequence.interval, sequence.verdict) == (None, (-1.0, 1.0), Conclusion.UNRESOLVED)
     for number, gain in enumerate(gains, 1):
         sequence.add(gain)
         assert sequence.verdict is verdict_of(anytime_interval(gains[:number], 0.02), 0.05)
@@ -92,7 +92,7 @@ def test_a_forecast_is_the_verdict_of_scenes_repeated() -> None:
     sequence = ConfidenceSequence(0.05, differences=gains)
     found = [sequence.verdict_after(times) for times in range(1, 9)]
     assert found == [verdict_of(anytime_interval(gains * times), 0.05) for times in range(1, 9)]
-    assert {Verdict.UNRESOLVED, Verdict.NOT_WORSE} == set(found)
+    assert {Conclusion.UNRESOLVED, Conclusion.NOT_WORSE} == set(found)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.15])
@@ -100,7 +100,7 @@ def test_the_truth_is_outside_at_any_time_in_at_most_five_studies_of_a_hundred(l
     """400 seeded studies, looked at after every scene: the truth is outside once there is a verdict on it."""
     rng = np.random.default_rng(7)
     studies = rng.choice([-1.0, 0.0, 1.0], (400, 300), p=[0.15 + loss / 2, 0.7, 0.15 - loss / 2]).tolist()
-    assert sum(first_verdict(gains, loss)[1] is not Verdict.UNRESOLVED for gains in studies) <= 20
+    assert sum(first_verdict(gains, loss)[1] is not Conclusion.UNRESOLVED for gains in studies) <= 20
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
@@ -109,5 +109,5 @@ def test_the_first_verdict_is_the_one_found_by_looking_after_every_scene(loss: f
     gains = np.random.default_rng(3).choice([-1.0, 0.0, 1.0], 80, p=chances).tolist()
     for delta in (0.0, 0.1):
         looks = [verdict_of(anytime_interval(gains[:scenes]), delta) for scenes in range(1, len(gains) + 1)]
-        known = [(number, verdict) for number, verdict in enumerate(looks, 1) if verdict is not Verdict.UNRESOLVED]
-        assert first_verdict(gains, delta) == (known[0] if known else (len(gains), Verdict.UNRESOLVED))
+        known = [(number, verdict) for number, verdict in enumerate(looks, 1) if verdict is not Conclusion.UNRESOLVED]
+        assert first_verdict(gains, delta) == (known[0] if known else (len(gains), Conclusion.UNRESOLVED))

@@ -27,7 +27,7 @@ from merton.files import resource
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import printable
-from merton.statistics.sequential import Verdict
+from merton.statistics.sequential import Conclusion
 from merton.study import gate_files
 from merton.study.gate import judge, scenes_for, worst
 from merton.study.values import VALUES
@@ -94,7 +94,7 @@ def test_a_baseline_that_never_acts_lets_nothing_pass(experiment: Path, monkeypa
         for ours, theirs in (pair(number, won=True, base_won=False) for number in range(40))
     ]
     judgement = judge(pairs, "success", VALUES["success"], 0.05, ["pick"])
-    assert judgement.whole.verdict is Verdict.NOT_WORSE
+    assert judgement.whole.verdict is Conclusion.NOT_WORSE
     monkeypatch.setattr(command, "_compared", lambda *_: judgement)
     runs = experiment.parent / "runs"
     code, said = gate("idle", "--against", "servo", "--experiment", experiment, "--runs", runs)
@@ -152,12 +152,12 @@ def test_the_judgement_of_scenes() -> None:
     pairs = [pair(number, number % 4 > 0, True, "pick" if number % 2 else "push") for number in range(80)]
     found = judge(pairs, "success", VALUES["success"], 0.05, ("pick", "push", "pull"))
     assert found.whole.difference == pytest.approx(-0.25)
-    assert found.whole.verdict is Verdict.WORSE
+    assert found.whole.verdict is Conclusion.WORSE
     assert found.means == (0.75, 1.0)
     assert {part.name: part.verdict for part in found.tasks} == {
-        "pick": Verdict.UNRESOLVED,  # 40 scenes without a difference
-        "pull": Verdict.UNRESOLVED,
-        "push": Verdict.WORSE,
+        "pick": Conclusion.UNRESOLVED,  # 40 scenes without a difference
+        "pull": Conclusion.UNRESOLVED,
+        "push": Conclusion.WORSE,
     }
     assert [(name, one.scenes) for name, one in found.types] == [("jpeg", 80)]
     lost = worst(pairs, VALUES["success"])
@@ -171,7 +171,7 @@ def test_a_forecast_says_when_scenes_like_these_are_enough() -> None:
     enough = scenes_for(few)
     assert enough is not None
     many = judge([pair(number, True, True) for number in range(enough)], "success", VALUES["success"], 0.05, ("pick",))
-    assert many.whole.verdict is Verdict.NOT_WORSE
+    assert many.whole.verdict is Conclusion.NOT_WORSE
     on_the_limit = [pair(number, number > 0, True) for number in range(20)]
     assert scenes_for(judge(on_the_limit, "success", VALUES["success"], 0.05, ("pick",))) is None
 

@@ -18,7 +18,7 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import pairs
 from merton.study.pairs import all_pairs, compare_agents, sign_flip_p
-from merton.study.power import Design, power, resolvable, scenes_needed
+from merton.study.power import ExperimentSize, power, resolvable, scenes_needed
 from merton.study.values import VALUES, success
 from merton.study.variance import Components, components
 
@@ -176,12 +176,12 @@ def test_predicted_power_is_that_of_simulated_comparisons(
 def test_a_design_counts_distorted_scenes_and_others() -> None:
     cases = [TestCase("pick", scene, "reference", 0) for scene in range(3)]
     cases += [TestCase("pick", 0, "jpeg", level) for level in (1, 2)]
-    design = Design.of(cases, 4)
-    assert design == Design(4, 20, 1, 2, 2)
+    design = ExperimentSize.of(cases, 4)
+    assert design == ExperimentSize(4, 20, 1, 2, 2)
     assert design.trials_with(1) == 20
     assert design.trials_with(5) == 4 * (5 * 3 + 2)
     with pytest.raises(InputError, match="distorts nothing"):
-        Design.of(cases[:3], 4)
+        ExperimentSize.of(cases[:3], 4)
 
 
 def test_plan_on_the_command_line(tmp_path: Path) -> None:

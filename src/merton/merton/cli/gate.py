@@ -52,7 +52,7 @@ def gate_command(
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
     from merton.experiment.failed_models import failed_models
-    from merton.statistics.sequential import Verdict
+    from merton.statistics.sequential import Conclusion
     from merton.study import gate_files
 
     budget_s = _seconds(budget)
@@ -77,11 +77,11 @@ def gate_command(
     for line in gate_files.summary(judgement, candidate, against):
         print_out(line)
     print_out(f"{run.path / gate_files.MARKDOWN}, {gate_files.JUNIT}, {', '.join(gate_files.PICTURES)}")
-    if judgement.whole.verdict is Verdict.UNRESOLVED:
+    if judgement.whole.verdict is Conclusion.UNRESOLVED:
         larger = ", with more --scenes" if scenes and len(judgement.pairs) >= scenes else ""
         print_out(f"{_needed(judgement)} {_continuation(run)}{larger}")
         raise typer.Exit(NOT_RESOLVED)
-    if judgement.whole.verdict is Verdict.WORSE:
+    if judgement.whole.verdict is Conclusion.WORSE:
         raise typer.Exit(WORSE)
 
 
@@ -121,7 +121,7 @@ def _compared(
     from merton.experiment.paired import run_pairs
     from merton.processes import usable_cores
     from merton.results.store import ResultStore
-    from merton.statistics.sequential import ConfidenceSequence, Verdict
+    from merton.statistics.sequential import Conclusion, ConfidenceSequence
     from merton.study.gate import difference, judge
     from merton.study.values import VALUES
 
@@ -137,7 +137,7 @@ def _compared(
                 pairs.append(pair)
                 sequence.add(difference(pair, value))
                 clock.show(sequence)
-                if sequence.verdict is not Verdict.UNRESOLVED or len(pairs) >= scenes:
+                if sequence.verdict is not Conclusion.UNRESOLVED or len(pairs) >= scenes:
                     break
                 if clock.is_over and pair[0].id not in done:  # results of earlier processes take no time
                     break

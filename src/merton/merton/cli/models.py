@@ -14,7 +14,7 @@ from merton.cli.console import STDOUT, print_out, working
 from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
-from merton.models.catalogue import Entry, examine
+from merton.models.catalogue import CatalogueEntry, examine
 
 if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
@@ -91,7 +91,7 @@ def serve_command(
         raise InputError(str(error)) from None
 
 
-def as_yaml(entries: Iterable[tuple[str, Entry]]) -> str:
+def as_yaml(entries: Iterable[tuple[str, CatalogueEntry]]) -> str:
     """Entries (kind, entry) as a file of the catalogue; fields at their default are left out."""
     documents: dict[str, list[dict[str, Any]]] = {}
     for kind, entry in entries:
@@ -124,7 +124,7 @@ def conventions_table() -> str:
     return "\n".join(rows)
 
 
-def _row(entry: Entry, fifth: str) -> str:
+def _row(entry: CatalogueEntry, fifth: str) -> str:
     revision = f" @ `{entry.revision[:7]}`" if entry.revision else ""
     checkpoint = f"{entry.checkpoint}{revision}" if entry.checkpoint else "none"
     last = f"{fifth} | {entry.verified} | {entry.unverified or 'no'}"

@@ -38,7 +38,7 @@ def plan_command(
     from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration
     from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
-    from merton.study.power import ASSUMED, Design, forecast
+    from merton.study.power import ASSUMED, ExperimentSize, forecast
 
     spec = load(experiment, ExperimentSpec)
     if spec.levels == STAIRCASE:
@@ -46,7 +46,7 @@ def plan_command(
             f"{experiment}: levels: staircase drives every agent to the same success, so differences of means tell "
             "nothing; docs/use/experiments.md says how exact thresholds are, merton run --dry-run how long it takes"
         )
-    design = Design.of(spec.cases(), len(spec.agents))
+    design = ExperimentSize.of(spec.cases(), len(spec.agents))
     parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
     def cost(trials: int) -> str:

@@ -63,7 +63,7 @@ class ImagePreparation(Model):
     crop: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
-class Entry(Model):
+class CatalogueEntry(Model):
     """One model of the catalogue; each stage derives its own.
 
     Attributes:
@@ -124,7 +124,7 @@ class Entry(Model):
         return prompt
 
     @model_validator(mode="after")
-    def _is_pinned(self) -> Entry:
+    def _is_pinned(self) -> CatalogueEntry:
         if self.remote_code and not self.revision:
             raise ValueError("remote_code runs code of the checkpoint, so it needs a pinned revision")
         if self.revision and self.unpinned:
@@ -165,11 +165,11 @@ class Entry(Model):
         return cast(ModelAdapter[Any, Any], model)
 
 
-EntryType = TypeVar("EntryType", bound=Entry)
+EntryType = TypeVar("EntryType", bound=CatalogueEntry)
 
 
-def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
-    """The module of an adapter; raises as `Entry.build` does."""
+def _imported(entry: CatalogueEntry, module: str, extra: str) -> ModuleType:
+    """The module of an adapter; raises as `CatalogueEntry.build` does."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -262,7 +262,7 @@ def _unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
     return entries
 
 
-def examine(entry: Entry) -> list[Finding]:
+def examine(entry: CatalogueEntry) -> list[Finding]:
     """Build and check one model: its class, its requirements, its example. Problems become findings."""
     findings: list[Finding] = []
     try:

@@ -19,7 +19,7 @@ import numpy as np
 
 from merton.errors import InfrastructureError, is_infrastructure, reason_of
 from merton.models.base import ModelAdapter, Request, Response
-from merton.models.catalogue import Entry
+from merton.models.catalogue import CatalogueEntry
 
 WINDOW = 300
 """Number of the last requests that latencies are computed over."""
@@ -51,7 +51,7 @@ class ModelWorker(Generic[Request, Response]):
         model: None until it is built.
     """
 
-    def __init__(self, entry: Entry, batch_size: int = 8, batch_window_s: float = 0.0) -> None:
+    def __init__(self, entry: CatalogueEntry, batch_size: int = 8, batch_window_s: float = 0.0) -> None:
         self.name = entry.name
         self.model: ModelAdapter[Request, Response] | None = None
         self._entry, self._batch_size, self._batch_window_s = entry, batch_size, batch_window_s
@@ -189,7 +189,9 @@ class ModelWorker(Generic[Request, Response]):
 class ModelPool(Generic[Request, Response]):
     """The workers of all models in use, and the exchange of models while others answer requests."""
 
-    def __init__(self, catalogue: Mapping[str, Entry], batch_size: int = 8, batch_window_s: float = 0.0) -> None:
+    def __init__(
+        self, catalogue: Mapping[str, CatalogueEntry], batch_size: int = 8, batch_window_s: float = 0.0
+    ) -> None:
         self._catalogue, self._batching = catalogue, (batch_size, batch_window_s)
         self._workers: dict[str, ModelWorker[Request, Response]] = {}
         self._lock = threading.RLock()

@@ -37,7 +37,7 @@ MOST_STEPS = 5
 """Of a scale of ratings, between its ticks (classes t1 .. t5 of the style sheet)."""
 
 
-class Rating(Protocol):
+class PlottedRating(Protocol):
     """A rating, perhaps with its 95 % interval; with a `flag` ("only wins", "only losses") an agent's is a bound."""
 
     @property
@@ -108,7 +108,7 @@ def scale_gradient(steps: int = 13) -> str:
     return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
 
 
-def rating_domain(ratings: Iterable[Rating | None], of_agents: bool = True) -> Interval:
+def rating_domain(ratings: Iterable[PlottedRating | None], of_agents: bool = True) -> Interval:
     """The (low, high) Elo range, in whole hundreds, of all ratings and their intervals.
 
     An agent's bound is in it only where there is no other rating: on a scale that holds a distant one, the intervals
@@ -140,7 +140,7 @@ class Scale:
         return [self.low + (self.high - self.low) * step / self.steps for step in range(self.steps + 1)]
 
 
-def rating_scale(ratings: Iterable[Rating | None], of_agents: bool = True) -> Scale:
+def rating_scale(ratings: Iterable[PlottedRating | None], of_agents: bool = True) -> Scale:
     """The `rating_domain`, widened to whole steps of a round length, at most `MOST_STEPS` of them."""
     low, high = rating_domain(ratings, of_agents)
     lengths = (factor * 10**power for power in itertools.count() for factor in (100.0, 200.0, 250.0, 500.0))
@@ -169,7 +169,7 @@ def scale_ticks(scale: Scale) -> Markup:
     )
 
 
-def interval_bar(rating: Rating, span: Interval, of_agent: bool = True, steps: int = 0) -> Markup:
+def interval_bar(rating: PlottedRating, span: Interval, of_agent: bool = True, steps: int = 0) -> Markup:
     """A rating as a dot on its 95 % interval, on the common range `span`; without an interval a dot alone.
 
     It is as wide as the style sheet says. An agent that won or lost everything has only a bound: a ring, and a dashed

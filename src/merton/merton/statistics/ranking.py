@@ -49,7 +49,7 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RankAgreement:
     """How far two columns of scores agree on the models.
 
     Attributes:
@@ -90,7 +90,7 @@ class Difference:
 
 def agreements(
     one: ArrayLike, other: ArrayLike, draws: tuple[Floats, Floats] | None = None, seed: int = 0
-) -> list[Agreement]:
+) -> list[RankAgreement]:
     """Each of `COEFFICIENTS` of two columns of scores.
 
     Args:
@@ -104,14 +104,14 @@ def agreements(
     for key, coefficient in COEFFICIENTS.items():
         value = coefficient.of(*columns)
         if math.isnan(value):
-            found.append(Agreement(key, None, None, None, len(columns[0])))
+            found.append(RankAgreement(key, None, None, None, len(columns[0])))
             continue
         over_models = interval(coefficient.of_rows(columns[0][None], columns[1][None], times))
         over_questions = None
         if draws is not None:
             one_drawn, other_drawn = (side[1:, known] for side in draws)
             over_questions = _with_mirror(value, interval(coefficient.of_rows(one_drawn, other_drawn, None)))
-        found.append(Agreement(key, value, over_models, over_questions, len(columns[0])))
+        found.append(RankAgreement(key, value, over_models, over_questions, len(columns[0])))
     return found
 
 

@@ -26,7 +26,7 @@ _STAKES = (np.arange(32) + 0.5) / 32
 _LEAST = 1e-9  # of a mean in 0..1 that is told from 0
 
 
-class Verdict(str, enum.Enum):
+class Conclusion(str, enum.Enum):
     """Where the interval of a difference, candidate less baseline, lies: above -delta, below it, or around it."""
 
     NOT_WORSE = "not worse"
@@ -80,20 +80,20 @@ class ConfidenceSequence:
         return anytime_interval(self.differences, self._error)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Conclusion:
         """Whether the gambler of an end of the interval has refuted a loss of exactly delta."""
         return self.verdict_after(1)
 
-    def verdict_after(self, times: int) -> Verdict:
+    def verdict_after(self, times: int) -> Conclusion:
         """The verdict if all scenes so far had come so many times."""
         log_capitals = logsumexp(times * self._log_returns, axis=1) - math.log(len(_STAKES))
         above, below = log_capitals > math.log(2.0 / self._error)
         if above:
-            return Verdict.NOT_WORSE
-        return Verdict.WORSE if below else Verdict.UNRESOLVED
+            return Conclusion.NOT_WORSE
+        return Conclusion.WORSE if below else Conclusion.UNRESOLVED
 
 
-def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Verdict]:
+def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Conclusion]:
     """The number of scenes at which the verdict of a `ConfidenceSequence` is first known, and the verdict.
 
     At once for all numbers of scenes: for studies of how often a comparison errs. (n, unresolved) if it is never known.
@@ -104,9 +104,9 @@ def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Verd
     better = _log_capitals(shares, limit) > enough
     worse = _log_capitals(1.0 - shares, 1.0 - limit) > enough
     if not (better | worse).any():
-        return len(shares), Verdict.UNRESOLVED
+        return len(shares), Conclusion.UNRESOLVED
     first = int(np.argmax(better | worse))
-    return first + 1, Verdict.NOT_WORSE if better[first] else Verdict.WORSE
+    return first + 1, Conclusion.NOT_WORSE if better[first] else Conclusion.WORSE
 
 
 def _log_capitals(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from merton.errors import InputError
 from merton.results.records import TrialRecord
 from merton.statistics.means import Interval
-from merton.statistics.sequential import ERROR, ConfidenceSequence, Verdict
+from merton.statistics.sequential import ERROR, Conclusion, ConfidenceSequence
 from merton.study.pairs import Paired, compare_agents
 from merton.study.values import VALUES, Value
 
@@ -22,7 +22,7 @@ Pair = tuple[TrialRecord, TrialRecord]
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskConclusion:
     """The scenes of one task, or all of them.
 
     Attributes:
@@ -35,7 +35,7 @@ class Part:
     scenes: int
     difference: float | None
     interval: Interval
-    verdict: Verdict
+    verdict: Conclusion
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Judgement:
     delta: float
     pairs: tuple[Pair, ...]
     means: tuple[float | None, float | None]
-    whole: Part
-    tasks: tuple[Part, ...]
+    whole: TaskConclusion
+    tasks: tuple[TaskConclusion, ...]
     types: tuple[tuple[str, Paired], ...]
     outcomes: tuple[Counter[str], Counter[str]]
 
@@ -118,14 +118,14 @@ def scenes_for(judgement: Judgement) -> int | None:
     gains = [difference(pair, VALUES[judgement.metric]) for pair in judgement.pairs]
     sequence = ConfidenceSequence(judgement.delta, differences=gains)
     for times in range(1, FORESEEN + 1):
-        if sequence.verdict_after(times) is not Verdict.UNRESOLVED:
+        if sequence.verdict_after(times) is not Conclusion.UNRESOLVED:
             return len(gains) * times
     return None
 
 
-def _part(name: str, gains: Sequence[float], delta: float, error: float) -> Part:
+def _part(name: str, gains: Sequence[float], delta: float, error: float) -> TaskConclusion:
     sequence = ConfidenceSequence(delta, error, gains)
-    return Part(name, len(gains), sequence.mean, sequence.interval, sequence.verdict)
+    return TaskConclusion(name, len(gains), sequence.mean, sequence.interval, sequence.verdict)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 from merton.files import write_file
 from merton.pages.words import readable, signed
 from merton.results.text import MISSING, counted, one_line
-from merton.statistics.sequential import Verdict
+from merton.statistics.sequential import Conclusion
 from merton.study import gate_pictures
-from merton.study.gate import Judgement, Part, worst
+from merton.study.gate import Judgement, TaskConclusion, worst
 from merton.study.values import VALUES
 
 MARKDOWN, JUNIT = "gate.md", "gate.xml"
@@ -36,7 +36,7 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
         f"Worse in {readable(part.name)}: {points(part.difference)} points, at most {points(part.interval[1])}, in "
         f"{counted(part.scenes, 'scene')}."
         for part in judgement.tasks
-        if part.verdict is Verdict.WORSE
+        if part.verdict is Conclusion.WORSE
     ]
     return lines
 
@@ -101,9 +101,9 @@ def points(value: float | None) -> str:
     return MISSING if value is None else signed(100.0 * value, 1)
 
 
-def _case(name: str, part: Part, text: str, unresolved: str) -> ElementTree.Element:
+def _case(name: str, part: TaskConclusion, text: str, unresolved: str) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname="merton.gate", name=name)
-    kind = {Verdict.WORSE: "failure", Verdict.UNRESOLVED: unresolved}.get(part.verdict)
+    kind = {Conclusion.WORSE: "failure", Conclusion.UNRESOLVED: unresolved}.get(part.verdict)
     if kind is not None:
         ElementTree.SubElement(case, kind, message=text)
     else:
@@ -114,9 +114,9 @@ def _case(name: str, part: Part, text: str, unresolved: str) -> ElementTree.Elem
 def _verdict_line(judgement: Judgement, candidate: str, baseline: str) -> str:
     limit = f"more than {100.0 * judgement.delta:g} points"
     return {
-        Verdict.NOT_WORSE: f"Passed: {candidate} is not worse than {baseline} by {limit}.",
-        Verdict.WORSE: f"Failed: {candidate} is worse than {baseline} by {limit}.",
-        Verdict.UNRESOLVED: f"Not resolved: whether {candidate} is worse than {baseline} by {limit}.",
+        Conclusion.NOT_WORSE: f"Passed: {candidate} is not worse than {baseline} by {limit}.",
+        Conclusion.WORSE: f"Failed: {candidate} is worse than {baseline} by {limit}.",
+        Conclusion.UNRESOLVED: f"Not resolved: whether {candidate} is worse than {baseline} by {limit}.",
     }[judgement.whole.verdict]
 
 
@@ -124,7 +124,7 @@ def _percent(value: float | None) -> str:
     return MISSING if value is None else f"{100.0 * value:.1f} %"
 
 
-def _row(part: Part) -> str:
+def _row(part: TaskConclusion) -> str:
     low, high = part.interval
     return f"{part.scenes} | {points(part.difference)} | {points(low)} to {points(high)}"
 

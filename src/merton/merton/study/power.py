@@ -37,7 +37,7 @@ six varied scenes: seven verbs, all 30 types, one level for each scene and type,
 
 
 @dataclass(frozen=True)
-class Design:
+class ExperimentSize:
     """The size of an experiment.
 
     Attributes:
@@ -54,7 +54,7 @@ class Design:
     views: int
 
     @classmethod
-    def of(cls, cases: Sequence[TestCase], agents: int) -> Design:
+    def of(cls, cases: Sequence[TestCase], agents: int) -> ExperimentSize:
         """The design in which every agent meets these cases.
 
         Raises:
@@ -85,7 +85,7 @@ class Forecast:
     needed: int | None
 
 
-def forecast(design: Design, parts: Components, difference: float, wanted: float = WANTED) -> Forecast:
+def forecast(design: ExperimentSize, parts: Components, difference: float, wanted: float = WANTED) -> Forecast:
     """The differences and scenes of a design at a power of `wanted`."""
     return Forecast(
         parts,

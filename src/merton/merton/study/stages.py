@@ -41,7 +41,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class StageCorrelation:
     """Spearman's correlation of two stages over the distorted trials, -1..1; NaN where one of them never varies.
 
     Attributes:
@@ -93,7 +93,7 @@ class Stages:
     levels: tuple[Level, ...]
     falls: dict[str, Fall]
     at_ceiling: dict[str, float]
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[StageCorrelation, ...]
     trials: int
     scenes: int
 
@@ -120,10 +120,10 @@ def stages(
     within, within_ends = correlations_with_intervals(scores, scenes, strata)
     names = list(CEILINGS)
 
-    def agreement(one: str, other: str) -> Agreement:
+    def agreement(one: str, other: str) -> StageCorrelation:
         at = names.index(one), names.index(other)
         (low, high), (within_low, within_high) = whole_ends[at].tolist(), within_ends[at].tolist()
-        return Agreement(one, other, float(whole[at]), (low, high), float(within[at]), (within_low, within_high))
+        return StageCorrelation(one, other, float(whole[at]), (low, high), float(within[at]), (within_low, within_high))
 
     ceilings = np.array(list(CEILINGS.values()))[:, None]
     known = ~np.isnan(scores)

@@ -64,7 +64,7 @@ class CameraNode(StageNode):
             )
             for camera in cameras
         }
-        self.source: sources.Source
+        self.source: sources.FrameSource
         if source == "cell":
             self.source = CellSource(self, self.publish, cameras, width, height, cell.gripper.linkage, sensor)
         elif source == "folder":

@@ -31,7 +31,7 @@ class PublishFrame(Protocol):
     def __call__(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None: ...
 
 
-class Source:
+class FrameSource:
     """A source of frames."""
 
     def observe(self) -> None:
@@ -41,7 +41,7 @@ class Source:
         """Release devices."""
 
 
-class FolderSource(Source):
+class FolderSource(FrameSource):
     """The pictures of a folder, each on every camera, over and over."""
 
     def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], folder: str, rate_hz: float) -> None:
@@ -63,7 +63,7 @@ class FolderSource(Source):
         self.node.counters["frames played"] += 1
 
 
-class BagSource(Source):
+class BagSource(FrameSource):
     """The images of a recorded run at the pace of their stamps, over and over; stamped as if taken now."""
 
     def __init__(self, node: StageNode, publish: PublishFrame, bag: BagCamera) -> None:
@@ -122,7 +122,7 @@ class BagSource(Source):
         return time.monotonic() - self.anchor[1] - (stamp_ns - self.anchor[0]) / 1e9
 
 
-class RealsenseSource(Source):
+class RealsenseSource(FrameSource):
     """RealSense cameras, each in a process of its own; frames are published from the threads that receive them."""
 
     def __init__(

@@ -8,7 +8,7 @@ from merton_interfaces.srv import SegmentThings
 from merton.errors import ErrorCode, MertonError
 from merton.simulation.sensor import SENSORS
 from merton.world.observation import CameraView
-from merton_nodes.cameras.camera_sources import PublishFrame, Source
+from merton_nodes.cameras.camera_sources import FrameSource, PublishFrame
 from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -20,7 +20,7 @@ VIEWERS_PERIOD_S = 0.2
 """Period of the search for viewers [s]: how late the first frame may be for one."""
 
 
-class CellSource(Source):
+class CellSource(FrameSource):
     """Views of the simulated cell, rendered from its state: those that are requested at rest, and those with a viewer.
 
     A state is rendered once for each camera; repeated, its views are published again to viewers. A request for a past

@@ -72,7 +72,7 @@ def why_full_speed() -> str:
     )
 
 
-class Reference(NamedTuple):
+class JointReference(NamedTuple):
     """The controller's reference: joints [rad], speeds [rad/s] and accelerations [rad/s2] (6,) by its own clock.
 
     `age_s` is the real time since then [s].
@@ -168,7 +168,7 @@ class DriverReports:
         self._joints_watch.feed(names.DRIVER_JOINT_STATES)
         self.on_joints(convert.nanoseconds_of(message.header.stamp))
 
-    def reference(self) -> Reference | None:
+    def reference(self) -> JointReference | None:
         """The controller's newest reference, as of now; None if it is older than `STALE_S`, or not one of the arm."""
         self.look()
         arrived_s = time.monotonic() - self._controller_time_s
@@ -187,7 +187,7 @@ class DriverReports:
         told_s = (self.node.get_clock().now().nanoseconds - stamp_ns) / 1e9
         # the stamp is the better one where the driver has this machine's clock
         age_s = told_s if arrived_s <= told_s <= STALE_S else arrived_s
-        return Reference(joints, velocities, accelerations, age_s)
+        return JointReference(joints, velocities, accelerations, age_s)
 
     def _on_controller(self, state: bytes) -> None:
         self._controller_state, self._controller_time_s = state, time.monotonic()

@@ -20,7 +20,7 @@ REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceImage:
     """An undistorted image; `pixels` is its `pixels_sha256`."""
 
     id: str
@@ -42,7 +42,7 @@ class DatasetImage:
         size_px: (width, height).
     """
 
-    reference: Reference
+    reference: ReferenceImage
     distortion: str
     level: int
     file: Path
@@ -77,7 +77,9 @@ def read_dataset(folder: Path) -> list[DatasetImage]:
         hashes = dict(zip((row["file"] for row in rows), pool.map(lambda row: _hashed(folder, row), rows), strict=True))
     images = []
     for row in references:
-        reference = Reference(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), hashes[row["file"]])
+        reference = ReferenceImage(
+            row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), hashes[row["file"]]
+        )
         for one in (row, *copies[row["id"]]):
             images.append(
                 DatasetImage(

@@ -21,7 +21,7 @@ from merton_studies.annotate.engines import Engine
 from merton_studies.annotate.identity import entry_of, identity, refuse_unsuitable
 from merton_studies.annotate.opinions import read_annotations, write_opinions
 from merton_studies.annotate.tables import ModelResult, Tables, value_of
-from merton_studies.annotate.work import Job, Row, rows_and_jobs
+from merton_studies.annotate.work import AnnotationRow, Job, rows_and_jobs
 from merton_studies.opinions.opinion import OPINIONS, SUBJECTS
 
 ROUNDS = 3
@@ -154,7 +154,7 @@ def _entries(models: Sequence[str], max_tokens: int | None) -> list[ModelEntry |
 
 def _run_model(
     entry: ModelEntry | PolicyEntry,
-    rows: Sequence[Row],
+    rows: Sequence[AnnotationRow],
     jobs: Sequence[Job],
     cache: Cache,
     engine: Engine,

@@ -26,7 +26,7 @@ from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.world.action import ActionChunk
 from merton_studies.annotate.cache import CachedResponse
 from merton_studies.annotate.views import scene_of
-from merton_studies.annotate.work import Row
+from merton_studies.annotate.work import AnnotationRow
 
 ANNOTATIONS, SCORES, LOG = "annotations.parquet", "scores.parquet", "log.parquet"
 
@@ -75,7 +75,7 @@ class ModelResult:
 
     model: str
     is_policy: bool
-    rows: Sequence[Row]
+    rows: Sequence[AnnotationRow]
     responses: Mapping[str, CachedResponse]
     reasons: Mapping[str, str]
     hits: frozenset[str]
@@ -172,7 +172,7 @@ def _is_silent(value: Value) -> bool:
     return value is not None and "text" in value and not words(value["text"])
 
 
-def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]]:
+def _pairs(rows: Sequence[AnnotationRow], values: Sequence[Value]) -> list[tuple[int, int]]:
     """Pairs of rows (reference, copy) that the model both answered; a reference is also a copy of itself.
 
     A failure of the model is no answer, and two answers without a word are none, so that the pair has no score, as in a
@@ -192,7 +192,10 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
 
 
 def _score_answers(
-    rows: Sequence[Row], pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]
+    rows: Sequence[AnnotationRow],
+    pairs: Sequence[tuple[int, int]],
+    values: Sequence[Value],
+    scores: list[dict[str, float]],
 ) -> str:
     """Fill in scores; gives the version of CIDEr's corpus (every answer to a reference), or "" if that is too small."""
     texts = [(value or {}).get("text", "") for value in values]
@@ -237,7 +240,7 @@ def _chunk(value: Value) -> ActionChunk:
     return ActionChunk(np.array(value["deltas"], np.float64).reshape(-1, 7), value["step_s"], value["frame"])
 
 
-def _key_columns(model: str, row: Row) -> dict[str, Any]:
+def _key_columns(model: str, row: AnnotationRow) -> dict[str, Any]:
     shown = row.shown
     return {
         "model": model,

@@ -16,13 +16,13 @@ from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Intrinsics, Observation
-from merton_studies.annotate.dataset import Reference
+from merton_studies.annotate.dataset import ReferenceImage
 
 DEFAULT_CAMERAS = {"first_person": "wrist", "third_person": "top"}
 """The camera in place of the unknown one of an image from outside the cell, by perspective."""
 
 
-def camera_of(reference: Reference) -> str:
+def camera_of(reference: ReferenceImage) -> str:
     """The camera of a reference, or the default for its perspective.
 
     The ids of images of the cell end in the camera's name, as written by `merton dataset sample` ("test_07_side").
@@ -33,7 +33,7 @@ def camera_of(reference: Reference) -> str:
     return DEFAULT_CAMERAS.get(reference.perspective, "top")
 
 
-def scene_of(reference: Reference) -> str:
+def scene_of(reference: ReferenceImage) -> str:
     """The scene that a reference shows: its id, of images of the cell without the camera ("test_07")."""
     scene, _, camera = reference.id.rpartition("_")
     return scene if camera == camera_of(reference) and reference.domain == "simulation" else reference.id

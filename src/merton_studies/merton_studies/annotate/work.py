@@ -73,7 +73,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Row:
+class AnnotationRow:
     """One row of the final table: an image, a task, and the key of the response."""
 
     shown: DatasetImage
@@ -83,7 +83,7 @@ class Row:
 
 def rows_and_jobs(
     entry: ModelEntry | PolicyEntry, identity: dict[str, Any], shown: Sequence[DatasetImage], batch: int
-) -> tuple[list[Row], list[Job]]:
+) -> tuple[list[AnnotationRow], list[Job]]:
     """All rows of a model in the order of the table, and the jobs, `batch` images each, that answer them.
 
     The tasks of an image are consecutive, so that they can share its encoding. A request that occurs twice (two
@@ -91,7 +91,7 @@ def rows_and_jobs(
     that after a kill the batches are the same.
     """
     model = json.dumps(identity, sort_keys=True)
-    rows: list[Row] = []
+    rows: list[AnnotationRow] = []
     items: list[WorkItem] = []
     keys: set[str] = set()
     views: dict[tuple[str, tuple[int, int]], str] = {}
@@ -104,7 +104,7 @@ def rows_and_jobs(
         for task in one.reference.tasks:
             text, seed = _text_and_seed(entry, one, task)
             key = _key(model, views[taken_by, one.size_px], one.pixels, text, str(seed))
-            rows.append(Row(one, task, key))
+            rows.append(AnnotationRow(one, task, key))
             if key not in keys:
                 keys.add(key)
                 requests.append(Request(key, text, seed))

@@ -30,7 +30,7 @@ def import_command(
 ) -> None:
     """Make a pool of questions from a published benchmark; its pictures are copied."""
     from merton_studies.curation.importing import importers
-    from merton_studies.curation.question import Source
+    from merton_studies.curation.question import BenchmarkSource
 
     about = {"description": description, "licence": licence, "url": url, "citation": citation}
     named = None
@@ -39,7 +39,7 @@ def import_command(
             raise InputError(
                 f"the source of the form {form} is described already; leave --source, --licence and the like out"
             )
-        named = Source(name=source or path.resolve().stem, **about)
+        named = BenchmarkSource(name=source or path.resolve().stem, **about)
     columns: dict[str, tuple[str, ...]] = {}
     for text in column or ():
         part, sign, name = text.partition("=")

@@ -11,7 +11,7 @@ import typer
 from merton.cli.console import between, from_here, print_out
 
 if TYPE_CHECKING:
-    from merton.statistics.ranking import Agreement
+    from merton.statistics.ranking import RankAgreement
     from merton_studies.curation.rankings import Comparison
 
 Seed = Annotated[int, typer.Option(help="Of everything that is drawn.")]
@@ -130,7 +130,7 @@ def _show(found: Comparison) -> None:
         print_out(f"a gain of {WANTED:g} in Spearman's rho would take {many} independent models (power 80 %)")
 
 
-def _show_pair(one: str, other: str, several: Sequence[Agreement]) -> None:
+def _show_pair(one: str, other: str, several: Sequence[RankAgreement]) -> None:
     from merton.statistics.ranking import COEFFICIENTS
     from merton.statistics.resampling import is_resolved
 

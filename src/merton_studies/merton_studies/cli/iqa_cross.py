@@ -12,7 +12,7 @@ from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
-    from merton_studies.iqa.cross import Source, Tested
+    from merton_studies.iqa.cross import ScoredImages, Tested
 
 LABELS = ("decision", "cognition")
 
@@ -61,7 +61,7 @@ def cross_command(
     print_out(f"{target}")
 
 
-def _source(text: str, dataset: Path | None, opinions: Path | None) -> Source:
+def _source(text: str, dataset: Path | None, opinions: Path | None) -> ScoredImages:
     from merton_studies.iqa.cross import of_people, of_raters, of_robots
     from merton_studies.iqa.databases import DATABASES, read_database
     from merton_studies.iqa.judged import read_judged

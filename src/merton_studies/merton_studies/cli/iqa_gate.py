@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.files import locked_folder, write_file
 
 if TYPE_CHECKING:
-    from merton_studies.iqa.gate import Design
+    from merton_studies.iqa.gate import GateDesign
     from merton_studies.iqa.gate_study import GateStudy
     from merton_studies.iqa.gate_table import GateTable
 
@@ -69,7 +69,7 @@ def _table(run: Path | None, trials: Path | None, out: Path, workers: int | None
     return read_gate_table(out / TRIALS), run.name
 
 
-def _shown(design: Design) -> Table:
+def _shown(design: GateDesign) -> Table:
     """The gates of a design; fits in 80 columns."""
     failures = design.events["failure"]
     title = f"Held-out {design.name}: {design.trials} trials, {failures} failures, avoided at a coverage"

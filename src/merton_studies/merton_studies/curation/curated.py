@@ -16,7 +16,7 @@ from merton_studies.curation.agents import Balance, Round
 from merton_studies.curation.assignment import Assignment, entropy, read_assignment
 from merton_studies.curation.induction import read_memory
 from merton_studies.curation.pool import Pool, read_pool
-from merton_studies.curation.question import Source
+from merton_studies.curation.question import BenchmarkSource
 from merton_studies.curation.taxonomy import Dimension, Taxonomy, read_taxonomy
 
 TAXONOMY, MEMORY, ASSIGNMENTS, BALANCE = "taxonomy.yaml", "memory.jsonl", "assignments.parquet", "balance.json"
@@ -24,7 +24,7 @@ REDUNDANCY, CURATION, CARD, PAGE = "redundancy.json", "curation.json", "README.m
 
 
 @dataclass(frozen=True)
-class Row:
+class DimensionRow:
     """A dimension of a curated benchmark.
 
     Attributes:
@@ -67,7 +67,7 @@ class Curated:
     made: Mapping[str, Any]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[DimensionRow]:
         """Each dimension in the order of the taxonomy."""
         dimension, found = np.array(self.assignment.dimension), []
         for one in self.taxonomy.dimensions:
@@ -75,7 +75,9 @@ class Curated:
             share = float(self.assignment.share[own].mean()) if own.any() else None
             contested = int(self.assignment.contested[own].sum())
             found.append(
-                Row(one, self.balance.assigned.get(one.name, 0), self.balance.kept.get(one.name, 0), share, contested)
+                DimensionRow(
+                    one, self.balance.assigned.get(one.name, 0), self.balance.kept.get(one.name, 0), share, contested
+                )
             )
         return found
 
@@ -90,7 +92,7 @@ class Curated:
         return entropy(list(self.balance.kept.values()))
 
     @property
-    def unlicensed(self) -> list[Source]:
+    def unlicensed(self) -> list[BenchmarkSource]:
         """Sources of pictures without a licence."""
         pictured = {question.source for question in self.pool.questions if question.media}
         return [source for name, source in self.pool.sources.items() if name in pictured and not source.licence]

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from merton.errors import InputError, UnknownNameError
-from merton.leaderboard.published.agreement import Agreement, agreement
+from merton.leaderboard.published.agreement import AnnotatorAgreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
 from merton.statistics.means import Interval, mean_interval
 from merton.statistics.raters import (
@@ -40,7 +40,7 @@ LEAST, MOST = 1, 5
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """What raters say about a question and a dimension.
 
     Attributes:
@@ -104,7 +104,7 @@ class HumanScore:
     marks: int
 
 
-def read_verification(paths: Sequence[Path]) -> tuple[Verdict, ...]:
+def read_verification(paths: Sequence[Path]) -> tuple[Verification, ...]:
     """The verdicts in tables, by dimension and question; rows without a verdict are left out.
 
     Raises:
@@ -123,11 +123,11 @@ def read_verification(paths: Sequence[Path]) -> tuple[Verdict, ...]:
         found[dimension, question][rater] = verdict
     if not found:
         raise InputError(f"{', '.join(map(str, paths))}: has no verdict: write yes or no in the column verdict")
-    return tuple(Verdict(question, dimension, votes) for (dimension, question), votes in sorted(found.items()))
+    return tuple(Verification(question, dimension, votes) for (dimension, question), votes in sorted(found.items()))
 
 
 def agreement_with_people(
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Verification],
     assignment: Assignment | None = None,
     scenes: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -170,7 +170,7 @@ def agreement_with_people(
 
 def _of_dimension(
     name: str,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Verification],
     automatic: Sequence[str | None],
     clusters: Sequence[str],
     compared: bool,
@@ -183,7 +183,7 @@ def _of_dimension(
     return DimensionAgreement(name, kappa, share, raters, sum(majority is None for majority in people))
 
 
-def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], Agreement]:
+def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], AnnotatorAgreement]:
     """The score of each model, best first, and the agreement of raters in marks (quadratic weights).
 
     A plan's mark by one rater is the mean over its criteria, which weigh the same; then the mean over raters, then

@@ -25,7 +25,7 @@ from merton.files import write_file
 from merton.perception.images import read_image
 from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
 from merton.world.observation import Image
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 
 ABOUT, TABLE, MEDIA = "pool.yaml", "questions.parquet", "media"
 _TEXTS = ("choices", "also")
@@ -44,7 +44,7 @@ class About(Model):
     """
 
     form: Literal["merton pool 1"] = "merton pool 1"
-    sources: tuple[Source, ...]
+    sources: tuple[BenchmarkSource, ...]
     made: dict[str, Any]
     questions: int
     sha256: str
@@ -62,13 +62,13 @@ class Pool:
     """
 
     questions: tuple[Question, ...]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, BenchmarkSource]
     folder: Path | None = None
     made: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, questions: Iterable[Question], sources: Iterable[Source], folder: Path | None = None, **made: Any
+        cls, questions: Iterable[Question], sources: Iterable[BenchmarkSource], folder: Path | None = None, **made: Any
     ) -> Pool:
         """A pool of some questions; raises InputError for two with one id, or one whose source is unknown."""
         ordered = tuple(sorted(questions, key=lambda question: question.id))

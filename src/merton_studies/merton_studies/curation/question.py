@@ -97,7 +97,7 @@ class Question(Model):
 
     Attributes:
         id: unique in its pool.
-        source: name of its benchmark, one of the pool's `Source`s.
+        source: name of its benchmark, one of the pool's `BenchmarkSource`s.
         text: the question alone, without the choices.
         answer_kind: see `ANSWER_KINDS`.
         answer: the right answer, written as its kind asks; "" where the benchmark keeps it to itself.
@@ -159,7 +159,7 @@ class Question(Model):
         return " ".join(filter(None, (self.situation, self.text, " / ".join(self.choices))))
 
 
-class Source(Model):
+class BenchmarkSource(Model):
     """A benchmark whose questions are in a pool (A2Eval: benchmark information I_i).
 
     Attributes:

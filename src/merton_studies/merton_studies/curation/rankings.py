@@ -13,8 +13,8 @@ from merton.errors import InputError
 from merton.leaderboard.capabilities import PREDICTIONS, question_scores
 from merton.results.tables import name_in, number_in, read_rows
 from merton.statistics.ranking import (
-    Agreement,
     Difference,
+    RankAgreement,
     agreements,
     differences,
     models_needed,
@@ -68,7 +68,7 @@ class Comparison:
 
     models: tuple[str, ...]
     columns: Mapping[str, Floats]
-    agreements: Mapping[tuple[str, str], Sequence[Agreement]]
+    agreements: Mapping[tuple[str, str], Sequence[RankAgreement]]
     gains: Sequence[Difference]
     needed: int | None
     questions: Mapping[str, int]

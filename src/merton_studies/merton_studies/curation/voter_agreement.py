@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AssignmentAgreement:
     """One way to assign, compared with people.
 
     Attributes:
@@ -74,7 +74,7 @@ class VoterAgreement:
     draws: int
     questions: int
     scenes: int
-    of: dict[str, Agreement]
+    of: dict[str, AssignmentAgreement]
     gain: tuple[float, Interval | None]
     confusion: Floats
     contested: float
@@ -220,7 +220,7 @@ def _told(
         len(questions),
         weights.shape[1],
         {
-            name: Agreement(
+            name: AssignmentAgreement(
                 float(mean[name][0][0]),
                 interval(mean[name][0][1:]),
                 float(mean[name][1][0]),

@@ -13,7 +13,7 @@ import numpy as np
 
 from merton.errors import InputError, require
 from merton.files import locked_folder
-from merton.statistics.ranking import Agreement, agreements, score_draws
+from merton.statistics.ranking import RankAgreement, agreements, score_draws
 from merton.statistics.raters import RaterAgreement, cohen_kappa
 from merton_studies.curation.cell import make_cell_pool
 from merton_studies.curation.computed.texts import Remembered
@@ -46,7 +46,7 @@ MODELS = ("oracle-0.70", "tiny-vlm", "describe", "blind", "majority", "chance")
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class CurationDemo:
     """Everything that the demonstration found.
 
     Attributes:
@@ -68,7 +68,7 @@ class Demonstration:
     models: Evaluation
     full: Evaluation
     small: Evaluation
-    agreement: Sequence[Agreement]
+    agreement: Sequence[RankAgreement]
 
     @property
     def time_ratio(self) -> float:
@@ -78,7 +78,7 @@ class Demonstration:
 
 def demonstrate(
     out: Path, step: Step, questions: Path | None = None, count: int = 3000, keep: int = KEEP
-) -> Demonstration:
+) -> CurationDemo:
     """Make, or go on making, everything that the page shows.
 
     Args:
@@ -116,7 +116,7 @@ def demonstrate(
         write_page(out / BENCHMARK, pool, out / SCORES)
         models, full, small = found
         agreed = _agreement(full, small)
-        return Demonstration(pool, curated, free, _kappa(pool, curated), _rand(pool, free), models, full, small, agreed)
+        return CurationDemo(pool, curated, free, _kappa(pool, curated), _rand(pool, free), models, full, small, agreed)
 
 
 def _joined(out: Path, questions: Path, step: Step) -> Pool:
@@ -154,7 +154,7 @@ def _rand(pool: Pool, found: Curated) -> float:
     )
 
 
-def _agreement(full: Evaluation, small: Evaluation) -> list[Agreement]:
+def _agreement(full: Evaluation, small: Evaluation) -> list[RankAgreement]:
     """Of the mean score over all questions of the pool, as benchmarks are scored today, with the mean over dimensions
     of the small one; scenes are drawn for both alike."""
     ids = [row.question.id for row in full.rows if row.answerer == full.rows[0].answerer]

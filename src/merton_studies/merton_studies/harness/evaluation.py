@@ -57,7 +57,7 @@ from merton_studies.harness.running import (
     run_score,
 )
 from merton_studies.harness.scores import (
-    Row,
+    ScoredAnswer,
     Scores,
     scores_of,
     write_predictions,
@@ -85,7 +85,7 @@ class Evaluation:
         failures: answerer that has no rows to the error of its server or its machine; the others were scored.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScoredAnswer, ...]
     scores: Scores
     cost: Mapping[str, Any]
     calls: int
@@ -151,7 +151,7 @@ def evaluate(
         pieces = _all_pieces(work, answerers, questions)
         answerers = [answerer for answerer in answerers if answerer.name in pieces]
         rows = tuple(
-            Row(answerer.name, question, by_id[question.id], **result)
+            ScoredAnswer(answerer.name, question, by_id[question.id], **result)
             for answerer in answerers
             for question, result in zip(questions, _results(pieces, answerer), strict=True)
         )
@@ -363,7 +363,7 @@ def _results(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerer: Answer
 
 
 def _fidelity(
-    rows: Sequence[Row], answerers: Sequence[Answerer], ask_model: AskModel, out: Path
+    rows: Sequence[ScoredAnswer], answerers: Sequence[Answerer], ask_model: AskModel, out: Path
 ) -> dict[str, dict[str, Fidelity]]:
     """Fidelity of every answerer's rows to what the reference implementations make of it; written to a file."""
     by_name = {answerer.name: answerer for answerer in answerers}

@@ -16,7 +16,7 @@ import numpy as np
 
 from merton.files import write_file
 from merton_studies.harness.reference import reference_score
-from merton_studies.harness.scores import Row
+from merton_studies.harness.scores import ScoredAnswer
 
 FIDELITY = "fidelity.json"
 OVERALL = "overall"
@@ -54,7 +54,7 @@ def inference_fidelity(agent: str, reference: str) -> float:
     return float(Levenshtein.normalized_similarity(agent, reference))
 
 
-def fidelity_of(rows: Sequence[Row], references: Sequence[str]) -> dict[str, dict[str, Fidelity]]:
+def fidelity_of(rows: Sequence[ScoredAnswer], references: Sequence[str]) -> dict[str, dict[str, Fidelity]]:
     """Answerer to dimension, and "overall", to fidelity.
 
     Args:
@@ -73,7 +73,7 @@ def fidelity_of(rows: Sequence[Row], references: Sequence[str]) -> dict[str, dic
     return found
 
 
-def _fidelity(pairs: Sequence[tuple[Row, str]]) -> Fidelity:
+def _fidelity(pairs: Sequence[tuple[ScoredAnswer, str]]) -> Fidelity:
     agent = float(np.mean([row.score or 0.0 for row, _ in pairs]))
     rescored = float(np.mean([reference_score(row.question, row.prediction) for row, _ in pairs]))
     reference = float(np.mean([reference_score(row.question, text) for row, text in pairs]))

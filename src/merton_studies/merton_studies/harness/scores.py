@@ -23,7 +23,7 @@ OVERALL = "overall"
 
 
 @dataclass(frozen=True)
-class Row:
+class ScoredAnswer:
     """One answerer and one question.
 
     Attributes:
@@ -87,7 +87,7 @@ class Scores:
     made: Mapping[str, Any]
 
 
-def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores:
+def scores_of(rows: Sequence[ScoredAnswer], seed: int, made: Mapping[str, Any]) -> Scores:
     """The means of some rows; the scenes are drawn once for all answerers, so that their draws go together."""
     names = list(dict.fromkeys(row.answerer for row in rows))
     dimensions, overall = {}, {}
@@ -95,7 +95,7 @@ def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores
         own = [row for row in rows if row.answerer == name]
         dimensions[name], overall[name] = _means(own, seed)
 
-    def counted(holds: Callable[[Row], object]) -> dict[str, int]:
+    def counted(holds: Callable[[ScoredAnswer], object]) -> dict[str, int]:
         return {name: sum(bool(holds(row)) for row in rows if row.answerer == name) for name in names}
 
     return Scores(
@@ -109,7 +109,7 @@ def scores_of(rows: Sequence[Row], seed: int, made: Mapping[str, Any]) -> Scores
     )
 
 
-def _means(rows: Sequence[Row], seed: int) -> tuple[dict[str, Mean], Mean]:
+def _means(rows: Sequence[ScoredAnswer], seed: int) -> tuple[dict[str, Mean], Mean]:
     """The means of one answerer's dimensions, and of these."""
     names = sorted({row.dimension for row in rows})
     group = np.array([names.index(row.dimension) for row in rows])
@@ -134,14 +134,14 @@ def _mean(values: NDArray[np.float64], scenes: NDArray[np.str_], draws: NDArray[
     return Mean(float(values.mean()), interval(draws), len(values), len(np.unique(scenes)))
 
 
-def write_predictions(rows: Sequence[Row], out: Path) -> None:
+def write_predictions(rows: Sequence[ScoredAnswer], out: Path) -> None:
     """Write predictions.parquet: answerer, id, dimension, scene, prediction, score, error, unasked, cut_off."""
     columns = ("answerer", "id", "dimension", "scene", "prediction", "score", "error", "unasked", "cut_off")
     table = [{**vars(row), "id": row.question.id, "scene": row.question.unit_of_intervals} for row in rows]
     _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"}, {"cut_off"})
 
 
-def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
+def write_scores(rows: Sequence[ScoredAnswer], scores: Scores, out: Path) -> None:
     """Write scores.parquet, blank where a row has no score, and scores.json."""
     names = list(scores.overall)
     columns: dict[str, list[Any]] = {"agent": names}

@@ -35,13 +35,13 @@ from merton_studies.iqa.folds import (
     Prediction,
     Trained,
 )
-from merton_studies.iqa.judged import Judged
+from merton_studies.iqa.judged import JudgedImages
 from merton_studies.iqa.metric_table import (
     ALL_SPLITS,
     GROUPS,
     Benchmark,
+    CoefficientRow,
     Column,
-    Row,
     columns,
     summarised,
 )
@@ -88,7 +88,7 @@ def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
 
 
 def benchmark(
-    judged: Judged,
+    judged: JudgedImages,
     values: MetricValues | None,
     trained: Sequence[str] | Mapping[str, Sequence[str]],
     out: Path,
@@ -166,14 +166,14 @@ def benchmark(
     )
 
 
-def _zero_shot(judged: Judged, values: MetricValues | None, fold: Fold) -> list[Prediction]:
+def _zero_shot(judged: JudgedImages, values: MetricValues | None, fold: Fold) -> list[Prediction]:
     seen = judged.opinions
     images = (seen.reference_id.tolist(), seen.distortion.tolist(), seen.level.tolist())
     return [Prediction(name, values.of(name, *images), fold.targets) for name in values.values] if values else []
 
 
 def _remarks(
-    judged: Judged, table: Sequence[Column], values: MetricValues | None, splits: Sequence[str]
+    judged: JudgedImages, table: Sequence[Column], values: MetricValues | None, splits: Sequence[str]
 ) -> tuple[str, ...]:
     found = [*judged.remarks, *(f"{column.title}: {column.reason}." for column in table if column.reason)]
     if len(judged.subjects) < 2:
@@ -201,7 +201,7 @@ class _Work:
     """All parts of a benchmark: where each lies, by which key it is known, and what has to be done for it."""
 
     def __init__(
-        self, judged: Judged, table: tuple[Column, ...], out: Path, prepared: Path, epochs: int | None
+        self, judged: JudgedImages, table: tuple[Column, ...], out: Path, prepared: Path, epochs: int | None
     ) -> None:
         self._judged, self._table, self._out, self._prepared, self._epochs = judged, table, out, prepared, epochs
         self._keys: dict[tuple[str, str, int], str] = {}
@@ -252,9 +252,9 @@ class _Work:
                     self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != name]
         return failures
 
-    def rows(self, metrics: Sequence[str]) -> tuple[Row, ...]:
+    def rows(self, metrics: Sequence[str]) -> tuple[CoefficientRow, ...]:
         """What all parts say, without rows whose training failed."""
-        found: list[Row] = []
+        found: list[CoefficientRow] = []
         names = [*metrics, *metric_floors.FLOORS, metric_floors.CEILING]
         for split in ALL_SPLITS:
             for name in sorted(names, key=lambda name: list(GROUPS).index(_group(name))):

@@ -24,7 +24,7 @@ from merton.statistics.coefficients import (
     srcc,
 )
 from merton_studies.iqa.databases import Database
-from merton_studies.iqa.judged import Judged, pairs_of
+from merton_studies.iqa.judged import JudgedImages, pairs_of
 from merton_studies.iqa.published_iqa import published
 from merton_studies.opinions.human import read_human
 from merton_studies.opinions.splits import split
@@ -35,7 +35,7 @@ PREPARED = "prepared"
 
 
 @dataclass(frozen=True)
-class Source:
+class ScoredImages:
     """Images with scores to train on and to test on.
 
     Attributes:
@@ -72,13 +72,13 @@ class Tested:
         return {row.metric: (row.srcc, row.plcc) for row in published("cross") if row.column == self.name}
 
 
-def of_people(database: Database) -> Source:
+def of_people(database: Database) -> ScoredImages:
     """A database of people's opinions as a source."""
     every = np.arange(len(database.pairs))
-    return Source(database.name, database.pairs, database.scores, every, every, database.warnings)
+    return ScoredImages(database.name, database.pairs, database.scores, every, every, database.warnings)
 
 
-def of_raters(dataset: Path, human: Path) -> Source:
+def of_raters(dataset: Path, human: Path) -> ScoredImages:
     """Images of a dataset as people judged them in a study of one's own (`merton people`).
 
     Raises:
@@ -86,18 +86,18 @@ def of_raters(dataset: Path, human: Path) -> Source:
     """
     people = read_human(human)
     every = np.arange(len(people))
-    return Source("human", pairs_of(dataset, list(people)), np.array(list(people.values())), every, every)
+    return ScoredImages("human", pairs_of(dataset, list(people)), np.array(list(people.values())), every, every)
 
 
-def of_robots(judged: Judged) -> Source:
+def of_robots(judged: JudgedImages) -> ScoredImages:
     """A judged dataset as a source: the opinions of its stage."""
     train, test = split("reference", judged.columns, SEED)
-    return Source(judged.stage, judged.pairs, judged.labels, train, test, judged.remarks)
+    return ScoredImages(judged.stage, judged.pairs, judged.labels, train, test, judged.remarks)
 
 
 def train_on(
     metric: str,
-    source: Source,
+    source: ScoredImages,
     out: Path,
     epochs: int | None = None,
     step: Step = quiet,
@@ -116,7 +116,7 @@ def train_on(
 
 
 def cross(
-    weights: Path, sources: Sequence[Source], out: Path, on_progress: Callable[[int, int], None] | None = None
+    weights: Path, sources: Sequence[ScoredImages], out: Path, on_progress: Callable[[int, int], None] | None = None
 ) -> list[Tested]:
     """Test a trained metric on the test part of each source.
 

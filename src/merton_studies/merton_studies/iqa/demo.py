@@ -47,7 +47,7 @@ EXECUTION = Path(__file__).with_name("execution_study.json")
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class IqaDemo:
     """Everything on the page.
 
     Attributes:
@@ -68,7 +68,7 @@ class Demonstration:
     execution: ExecutionStudy
 
 
-def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence[str] | None = None) -> Demonstration:
+def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence[str] | None = None) -> IqaDemo:
     """Make, or go on making, everything that the page shows.
 
     Args:
@@ -110,4 +110,4 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         with step("compare gates"):
             gate = gate_study(read_gate_table(SAMPLE), ALPHA)
         execution = from_json(EXECUTION.read_bytes(), EXECUTION.name)
-        return Demonstration(same, images, study, gallery, tables, gate, execution)
+        return IqaDemo(same, images, study, gallery, tables, gate, execution)

@@ -8,7 +8,7 @@ from merton.files import write_file
 from merton.pages.environment import environment
 from merton.study import execution_page
 from merton_studies.iqa import gate_page, metric_page
-from merton_studies.iqa.demo import Demonstration
+from merton_studies.iqa.demo import IqaDemo
 from merton_studies.opinions import dataset_page
 
 QUESTIONS = {
@@ -17,7 +17,7 @@ QUESTIONS = {
 }
 
 
-def write_demo_page(shown: Demonstration, target: Path) -> Path:
+def write_demo_page(shown: IqaDemo, target: Path) -> Path:
     """Write the page; returns its path. Raises InfrastructureError if it cannot be written."""
     text = (
         environment("merton_studies.iqa", QUESTIONS=QUESTIONS, SECTIONS=dataset_page.SECTIONS)

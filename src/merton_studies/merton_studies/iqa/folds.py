@@ -25,7 +25,7 @@ from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
 from merton.results.text import one_line
 from merton_studies.iqa import metric_floors
-from merton_studies.iqa.judged import Judged, sha256_of
+from merton_studies.iqa.judged import JudgedImages, sha256_of
 from merton_studies.iqa.metric_table import SUBJECT, Column, evaluate
 from merton_studies.opinions.splits import divisions, split
 
@@ -63,7 +63,7 @@ class Fold:
         return sha256_of(FORMAT, merton.__version__, self.split, self.repeat, *arrays)
 
 
-def folds(judged: Judged, name: str, repeats: int) -> list[Fold]:
+def folds(judged: JudgedImages, name: str, repeats: int) -> list[Fold]:
     """The folds of a split; of leaving one subject out as many as there are subjects, none where none is known.
 
     Their test parts differ, since a part that is drawn twice tells nothing twice; so there are fewer than `repeats`
@@ -83,7 +83,7 @@ def folds(judged: Judged, name: str, repeats: int) -> list[Fold]:
     return found
 
 
-def _fold(judged: Judged, name: str, repeat: int) -> Fold:
+def _fold(judged: JudgedImages, name: str, repeat: int) -> Fold:
     own, many = judged.own, len(judged.subjects)
     if name == SUBJECT:
         train, test = split("reference", judged.columns, repeat)
@@ -115,7 +115,7 @@ class Prediction:
     targets: Mapping[str, Floats]
 
 
-def floors(judged: Judged, fold: Fold) -> list[Prediction]:
+def floors(judged: JudgedImages, fold: Fold) -> list[Prediction]:
     """The predictions of floors and ceiling."""
     seen = judged.opinions
     cells = metric_floors.cell_means(seen.distortion, seen.level, fold.labels, fold.train)
@@ -137,7 +137,7 @@ def prediction_sha256(fold: Fold, prediction: Prediction) -> str:
     return sha256_of(fold.sha256, *parts, *prediction.targets.values())
 
 
-def training_sha256(fold: Fold, judged: Judged, metric: str, epochs: int | None) -> str:
+def training_sha256(fold: Fold, judged: JudgedImages, metric: str, epochs: int | None) -> str:
     """Of all that the coefficients of a trained metric depend on: its version stands for its code."""
     version = getattr(TRAINABLE[metric], "version", 1)
     return sha256_of(fold.sha256, "".join(judged.sha256), metric, version, epochs)

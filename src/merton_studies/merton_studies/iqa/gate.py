@@ -66,7 +66,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Row:
+class GateRow:
     """A gate in a design.
 
     Attributes:
@@ -83,7 +83,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Design:
+class GateDesign:
     """Gates on trials of one kind that they were not fitted on.
 
     Attributes:
@@ -97,7 +97,7 @@ class Design:
     trials: int
     scenes: int
     events: Mapping[str, int]
-    rows: tuple[Row, ...]
+    rows: tuple[GateRow, ...]
 
 
 def events(table: GateTable) -> dict[str, NDArray[np.bool_]]:
@@ -169,7 +169,7 @@ def held_out_scores(gate: Gate, table: GateTable, design: str, event: NDArray[np
     return found
 
 
-def study(table: GateTable, name: str, seed: int = 0) -> Design:
+def study(table: GateTable, name: str, seed: int = 0) -> GateDesign:
     """The gates in a design; intervals are clustered by scene.
 
     Args:
@@ -199,7 +199,7 @@ def study(table: GateTable, name: str, seed: int = 0) -> Design:
     }
     whole, gains = areas(trials), area_differences(trials, blind)
     rows = [
-        Row(
+        GateRow(
             gate,
             whole[at],
             gains[at],
@@ -210,7 +210,7 @@ def study(table: GateTable, name: str, seed: int = 0) -> Design:
     ]
     numbers = {event: int(took_place[judged].sum()) for event, took_place in found.items()}
     by_area = sorted(rows, key=lambda row: (row.area.value, row.gate.name))
-    return Design(name, len(blind.scores), len(np.unique(blind.scenes)), numbers, tuple(by_area))
+    return GateDesign(name, len(blind.scores), len(np.unique(blind.scenes)), numbers, tuple(by_area))
 
 
 def _score(gate: Gate, table: GateTable, design: str, failed: NDArray[np.bool_], seed: int) -> Floats:

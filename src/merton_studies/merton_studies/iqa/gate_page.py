@@ -21,7 +21,7 @@ from merton_studies.iqa.gate import (
     MONITOR,
     NO_GATE,
     PERFECT,
-    Design,
+    GateDesign,
 )
 from merton_studies.iqa.gate_promise import Promise
 from merton_studies.iqa.gate_study import GateStudy, thinned
@@ -53,14 +53,14 @@ def write_gate_page(study: GateStudy, source: str, target: Path) -> Path:
     return target
 
 
-def legend(design: Design) -> Markup:
+def legend(design: GateDesign) -> Markup:
     """The lines of `chart`, by name."""
     there = {row.gate.name for row in design.rows}
     items = [tag("li", swatch(SHOWN.index(name)), name) for name in SHOWN if name in there]
     return tag("ul", *items, class_="legend")
 
 
-def chart(design: Design, width: float = 420.0, height: float = 260.0) -> Markup:
+def chart(design: GateDesign, width: float = 420.0, height: float = 260.0) -> Markup:
     """Risk against coverage, a line for each gate of `SHOWN`."""
     left, right, top, bottom = 38.0, width - 10.0, 10.0, height - 34.0
     rows = {row.gate.name: row for row in design.rows if row.gate.name in SHOWN}

@@ -23,8 +23,8 @@ from merton_studies.iqa.gate import (
     IMAGES_ONLY,
     MONITOR,
     TYPE_FOLDS,
-    Design,
     Gate,
+    GateDesign,
     events,
     gates,
     study,
@@ -96,7 +96,7 @@ class GateStudy:
     trials: int
     scenes: int
     subjects: tuple[str, ...]
-    designs: tuple[Design, ...]
+    designs: tuple[GateDesign, ...]
     promises: tuple[Promise, ...]
     kept: tuple[Kept, ...]
     setting: Setting | None

@@ -34,7 +34,7 @@ ATTRIBUTES = ("luminance", "contrast", "chrominance", "blur", "spatial_informati
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedImages:
     """The images of a dataset that have opinions of a stage; all arrays are in the order of the opinions.
 
     Attributes:
@@ -80,7 +80,7 @@ class Judged:
         return {name: getattr(self.opinions, name) for name in ("reference_id", "scene", "distortion", "level")}
 
 
-def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
+def read_judged(dataset: Path, judgements: Path, stage: str) -> JudgedImages:
     """A dataset and the opinions of its images.
 
     Args:
@@ -113,7 +113,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
     attributes[:, ATTRIBUTES.index("blur")] = np.log1p(attributes[:, ATTRIBUTES.index("blur")])
     names, own = _own(sums, found, stage) if sums else ((), {})
     manifest = layout.sha256_of(dataset / layout.MANIFEST)
-    return Judged(
+    return JudgedImages(
         stage,
         found,
         tuple(ImagePair(dataset / row["file"], dataset / ref["file"]) for row, ref in zip(rows, of, strict=True)),

@@ -16,8 +16,8 @@ from merton_studies.iqa.metric_table import (
     GROUPS,
     OVERALL,
     Benchmark,
+    CoefficientRow,
     Column,
-    Row,
     marks,
 )
 
@@ -94,7 +94,7 @@ def as_latex(found: Benchmark) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _latex_block(rows: Sequence[Row], columns: Sequence[Column]) -> Iterator[str]:
+def _latex_block(rows: Sequence[CoefficientRow], columns: Sequence[Column]) -> Iterator[str]:
     spread = len(PRINTED)
     yield f"\\begin{{tabular}}{{ll{'r' * spread * len(columns)}}}\\toprule"
     yield " & " + "".join(f"& \\multicolumn{{{spread}}}{{c}}{{{column.title}}}" for column in columns) + "\\\\"

@@ -25,8 +25,8 @@ from merton_studies.iqa.metric_table import (
     OVERALL,
     Benchmark,
     Cell,
+    CoefficientRow,
     Column,
-    Row,
     best_zero_shot,
     difference,
     marks,
@@ -51,7 +51,7 @@ class SplitRow:
         gain: over the best zero-shot metric in the main split, and its interval; None for that one and for ceilings.
     """
 
-    row: Row
+    row: CoefficientRow
     cells: Mapping[str, Cell]
     flattery: float | None
     gain: tuple[float, Interval] | None
@@ -96,7 +96,7 @@ def headline(found: Benchmark) -> str:
     ):
         known = [row for row in rows if row.group in groups and not math.isnan(row.mean())]
         if known:
-            best[word] = max(known, key=Row.mean)
+            best[word] = max(known, key=CoefficientRow.mean)
     if not best:
         return "No coefficient is defined."
     named = [f"{word} {row.metric} {number(row.mean())}" for word, row in best.items() if word != "ceiling"]
@@ -117,7 +117,7 @@ def splits_section(found: Benchmark) -> Markup:
 
 def split_rows(found: Benchmark) -> list[SplitRow]:
     """Of every metric, floor and ceiling."""
-    by_name: dict[str, dict[str, Row]] = {}
+    by_name: dict[str, dict[str, CoefficientRow]] = {}
     for row in found.rows:
         by_name.setdefault(row.metric, {})[row.split] = row
     reference = best_zero_shot(found.of_split(MAIN))
@@ -186,11 +186,11 @@ def _hint(cell: Cell) -> str:
     return text if math.isnan(cell.low) else f"{text}; 95 % {number(cell.low)} to {number(cell.high)}"
 
 
-def _marker(rows: Sequence[Row]) -> Callable[[Row, Column, str], str]:
+def _marker(rows: Sequence[CoefficientRow]) -> Callable[[CoefficientRow, Column, str], str]:
     """A function that gives the marks of a cell among these rows."""
     known: dict[tuple[str, str], dict[str, str]] = {}
 
-    def mark(row: Row, column: Column, indicator: str) -> str:
+    def mark(row: CoefficientRow, column: Column, indicator: str) -> str:
         key = (column.name, indicator)
         if key not in known:
             known[key] = marks(rows, *key)

@@ -98,7 +98,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class CoefficientRow:
     """A metric, floor or ceiling under one split; `cells` is column to indicator to cell."""
 
     metric: str
@@ -127,12 +127,12 @@ class Benchmark:
 
     stage: str
     table: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CoefficientRow, ...]
     about: Mapping[str, Any]
     remarks: tuple[str, ...]
     failures: tuple[str, ...]
 
-    def of_split(self, split: str) -> list[Row]:
+    def of_split(self, split: str) -> list[CoefficientRow]:
         """The rows of one split."""
         return [row for row in self.rows if row.split == split]
 
@@ -223,11 +223,13 @@ def evaluate(
     return found
 
 
-def summarised(metric: str, group: str, split: str, repeats: Iterable[Mapping[str, Mapping[str, float | None]]]) -> Row:
+def summarised(
+    metric: str, group: str, split: str, repeats: Iterable[Mapping[str, Mapping[str, float | None]]]
+) -> CoefficientRow:
     """The row of a metric from what `evaluate` gave in every repeat: nothing where there was no prediction."""
     found = list(repeats)
     names = dict.fromkeys(name for repeat in found for name in repeat)
-    return Row(
+    return CoefficientRow(
         metric,
         group,
         split,
@@ -260,13 +262,13 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def baseline(rows: Sequence[Row], column: str, indicator: str) -> float:
+def baseline(rows: Sequence[CoefficientRow], column: str, indicator: str) -> float:
     """The best zero-shot mean of a column among rows of one split; NaN if there is none."""
     means = [row.mean(column, indicator) for row in rows if row.group == "zero_shot"]
     return max((value for value in means if not math.isnan(value)), default=math.nan)
 
 
-def marks(rows: Sequence[Row], column: str, indicator: str) -> dict[str, str]:
+def marks(rows: Sequence[CoefficientRow], column: str, indicator: str) -> dict[str, str]:
     """Metric to the paper's marks of its cell, separated by spaces, for the rows of one split.
 
     "best" and "second" of its group, "baseline" for the best zero-shot metric, "below" for a trained metric that is
@@ -306,7 +308,7 @@ def difference(one: Cell, other: Cell) -> tuple[float, Interval] | None:
     return mean, (mean - half, mean + half)
 
 
-def best_zero_shot(rows: Sequence[Row]) -> Row | None:
+def best_zero_shot(rows: Sequence[CoefficientRow]) -> CoefficientRow | None:
     """The zero-shot row with the highest SRCC over all images among rows of one split."""
     found = [row for row in rows if row.group == "zero_shot" and not math.isnan(row.mean())]
-    return max(found, key=Row.mean, default=None)
+    return max(found, key=CoefficientRow.mean, default=None)

@@ -18,8 +18,8 @@ from merton_studies.opinions.published import Claim
 from merton_studies.papers.facts import (
     Cells,
     Fact,
+    NumberVerdict,
     Recomputed,
-    Verdict,
     rows,
 )
 
@@ -105,7 +105,7 @@ def claims() -> tuple[Claim, ...]:
     )
 
 
-def formula_verdict(symbol: str, printed: str) -> Verdict:
+def formula_verdict(symbol: str, printed: str) -> NumberVerdict:
     """Whether a printed formula is a share or a mean, to the letter; `claims` computes with what is meant."""
     if symbol in SHARES:  # a question has a score in [0, 1], so "answered correctly" is a sum of scores
         return "equal after a reading" if printed == SHARES[symbol] else "misprint"

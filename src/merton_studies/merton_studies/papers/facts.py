@@ -16,13 +16,13 @@ from typing import Literal
 
 from merton_studies.opinions.published import ClaimVerdict, printed_rows
 
-Verdict = Literal["equal", "equal after a reading", "misprint", "cannot be known", "not printed"]
+NumberVerdict = Literal["equal", "equal after a reading", "misprint", "cannot be known", "not printed"]
 """equal: to the last printed digit, rounded half up.
 
 equal after a reading: equal if the inputs are taken before they were rounded, or if the words are taken as the reason
 says. misprint: neither. cannot be known: a measurement, or computed from data that are not printed. not printed: ours.
 """
-VERDICTS: tuple[Verdict, ...] = ("equal", "equal after a reading", "misprint", "cannot be known", "not printed")
+VERDICTS: tuple[NumberVerdict, ...] = ("equal", "equal after a reading", "misprint", "cannot be known", "not printed")
 
 CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = ("holds", "holds in part", "does not hold", "noted")
 """Of these papers."""
@@ -59,7 +59,7 @@ class Fact:
     origin: str = ""
     recomputed: float | None = None
     off: float | None = None
-    verdict: Verdict = "cannot be known"
+    verdict: NumberVerdict = "cannot be known"
     reason: str = ""
 
     @property
@@ -86,7 +86,7 @@ class Recomputed:
     how: str
     slack: float = 0.0
     read: bool = False
-    verdict: Verdict | None = None
+    verdict: NumberVerdict | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Checked:
 
     fact: Fact
     value: float | None
-    verdict: Verdict
+    verdict: NumberVerdict
     how: str
 
     @property
@@ -168,7 +168,7 @@ def check(facts: Sequence[Fact], recomputed: Iterable[Recomputed]) -> tuple[Chec
     return tuple(found)
 
 
-def judge(printed: str, item: Recomputed | None) -> Verdict:
+def judge(printed: str, item: Recomputed | None) -> NumberVerdict:
     """The verdict about a printed number; `item` is what it was recomputed to, None where it was not."""
     if item is None:
         return "cannot be known"

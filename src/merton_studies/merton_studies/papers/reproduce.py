@@ -50,7 +50,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim, and the verdict that is known of it; None of one that is not recorded."""
 
     claim: Claim
@@ -108,7 +108,7 @@ class Reproduction:
 
     paper: Paper
     numbers: tuple[Checked, ...]
-    claims: tuple[Judged, ...]
+    claims: tuple[JudgedClaim, ...]
     is_as_typed: bool
 
     @property
@@ -180,7 +180,7 @@ def shown(value: float | None) -> str:
 def _reproduced(paper: Paper) -> Reproduction:
     numbers = paper.read()
     known = facts.known_claims()
-    claims = tuple(Judged(claim, known.get((paper.name, claim.text))) for claim in paper.claims(numbers))
+    claims = tuple(JudgedClaim(claim, known.get((paper.name, claim.text))) for claim in paper.claims(numbers))
     is_as_typed = facts.fingerprint(numbers) == facts.known_fingerprints().get(paper.name)
     return Reproduction(paper, check(numbers, paper.recompute(numbers)), claims, is_as_typed)
 

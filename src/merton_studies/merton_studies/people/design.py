@@ -37,7 +37,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Design:
+class AssignmentDesign:
     """Who is asked what.
 
     Attributes:
@@ -87,7 +87,7 @@ def design(
     seed: object,
     panels: Sequence[Hashable] | None = None,
     ordered: bool = False,
-) -> Design:
+) -> AssignmentDesign:
     """The design of a project.
 
     Args:
@@ -107,7 +107,7 @@ def design(
     for index, seats in zip(asked, turns(len(asked), raters, ratings, seed, asked_panels), strict=True):
         places[index] = seats
     if ordered:
-        return Design(tuple(places), ())
+        return AssignmentDesign(tuple(places), ())
     parts: list[list[list[int]]] = [[[] for _ in range(ratings)] for _ in range(raters)]
     for index, seats in enumerate(places):
         for position, seat in enumerate(seats):
@@ -116,7 +116,7 @@ def design(
     sequences = (
         _sequence(parts[seat], gold, scenes, repeats, generator("sequence", seed, seat)) for seat in range(raters)
     )
-    return Design(tuple(places), tuple(sequences))
+    return AssignmentDesign(tuple(places), tuple(sequences))
 
 
 def _blocks(sizes: Sequence[int], raters: int, ratings: int, random: np.random.Generator) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from merton_studies.people.item import Item
 from merton_studies.people.ledger import Ledger
 from merton_studies.people.project import Loaded
 from merton_studies.people.protocol import Protocol
-from merton_studies.people.rating import Rating
+from merton_studies.people.rating import ItemRating
 from merton_studies.people.ratings import ratings_of
 from merton_studies.people.sources import items_sha256
 from merton_studies.people.statistics import summary
@@ -86,6 +86,6 @@ def export_study(
     return [*files, out / ABOUT]
 
 
-def _write_ratings(path: Path, ratings: Sequence[Rating], people: dict[str, str]) -> None:
+def _write_ratings(path: Path, ratings: Sequence[ItemRating], people: dict[str, str]) -> None:
     rows = ([people[one.rater] if column == "rater" else getattr(one, column) for column in COLUMNS] for one in ratings)
     write_csv(path, COLUMNS, rows)

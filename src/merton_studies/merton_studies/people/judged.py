@@ -21,7 +21,7 @@ from merton_studies.people.sheets import first_answers
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTrials:
     """How many trials people judged.
 
     Attributes:
@@ -71,7 +71,7 @@ def _judged(record: TrialRecord, success: bool) -> TrialRecord:
 
 def write_judged_record(
     loaded: Loaded, items: Sequence[Item], answers: Sequence[Answer], run: Path, out: Path
-) -> Judged:
+) -> JudgedTrials:
     """Write a copy of a run's record in which the trials that people judged have their verdicts.
 
     The run's own record stays as it is. Beside `out` stands a JSON file of the same name with every verdict, its votes,
@@ -104,7 +104,7 @@ def write_judged_record(
         with ResultStore(out) as target:
             _copy_facts(source, target)
             target.record_all(judged_records(list(before.values()), said))
-    counts = Judged(
+    counts = JudgedTrials(
         same=sum(before[name].success is success for name, success in said.items()),
         changed=sum(before[name].success is (not success) for name, success in said.items()),
         settled=sum(before[name].success is None for name in said),

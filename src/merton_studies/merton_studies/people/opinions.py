@@ -13,7 +13,7 @@ import numpy as np
 from merton.results.csv_writer import write_csv
 from merton.statistics.means import Interval, student
 from merton_studies.people.item import Item
-from merton_studies.people.rating import Rating
+from merton_studies.people.rating import ItemRating
 from merton_studies.people.screening import Screened
 
 LEAST, MOST = 1.0, 5.0
@@ -59,7 +59,9 @@ class Opinion:
     dmos: Mean
 
 
-def opinions(items: Sequence[Item], ratings: Sequence[Rating], left_out: Collection[str] = ()) -> tuple[Opinion, ...]:
+def opinions(
+    items: Sequence[Item], ratings: Sequence[ItemRating], left_out: Collection[str] = ()
+) -> tuple[Opinion, ...]:
     """The opinions of every picture, in the order of the items.
 
     Args:

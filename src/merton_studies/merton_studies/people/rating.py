@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Rating:
+class ItemRating:
     """One value that one rater gave one item by one criterion.
 
     Attributes:

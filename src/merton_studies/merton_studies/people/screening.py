@@ -19,7 +19,7 @@ from merton.statistics.rater_draws import (
     of_draws,
 )
 from merton_studies.people.protocol import Scale
-from merton_studies.people.rating import Rating
+from merton_studies.people.rating import ItemRating
 from merton_studies.people.ratings import independent
 
 LEAST_RATED = 10
@@ -96,7 +96,7 @@ class Screened:
     careless: bool
 
 
-def screen(ratings: Sequence[Rating], criteria: Mapping[str, Scale], seed: int = 0) -> tuple[Screened, ...]:
+def screen(ratings: Sequence[ItemRating], criteria: Mapping[str, Scale], seed: int = 0) -> tuple[Screened, ...]:
     """What is known of each rater, by pseudonym. Where criteria have numbers, those without play no part.
 
     Args:

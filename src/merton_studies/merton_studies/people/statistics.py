@@ -27,7 +27,7 @@ from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer
 from merton_studies.people.project import Attention, Project
 from merton_studies.people.protocol import Protocol, Scale
-from merton_studies.people.rating import Rating
+from merton_studies.people.rating import ItemRating
 from merton_studies.people.ratings import independent, ratings_of
 from merton_studies.people.screening import Screened, screen
 
@@ -71,7 +71,7 @@ class PairKappa:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class CriterionAgreement:
     """How far raters agree by one criterion, on all items or on a group of them.
 
     Attributes:
@@ -154,8 +154,8 @@ class Summary:
     complete: int
     wanted: int
     answers: int
-    agreements: tuple[Agreement, ...]
-    groups: tuple[Agreement, ...]
+    agreements: tuple[CriterionAgreement, ...]
+    groups: tuple[CriterionAgreement, ...]
     raters: tuple[RaterStatistics, ...]
 
     @property
@@ -191,7 +191,7 @@ def summary(
     screened = screen(ratings, protocol.criteria, project.seed)
     careless = frozenset(one.rater for one in screened if one.careless)
     used, facts = independent(ratings), {item.id: item.facts for item in items}
-    by_group: dict[str, list[Rating]] = defaultdict(list)
+    by_group: dict[str, list[ItemRating]] = defaultdict(list)
     for fact in GROUPS:
         values = Counter(item.facts[fact] for item in items if fact in item.facts)
         if 2 <= len(values) <= MOST_GROUPS and values.total() >= LEAST_IN_GROUP * len(values):
@@ -229,19 +229,19 @@ def summary(
 
 
 def agreement_of(
-    ratings: Iterable[Rating],
+    ratings: Iterable[ItemRating],
     criterion: str,
     scale: Scale,
     group: str = "",
     careless: frozenset[str] = frozenset(),
     seed: int = 0,
-) -> Agreement:
+) -> CriterionAgreement:
     """Agreement by one criterion. A rater has one rating of an item; `independent` leaves no other.
 
     Args:
         ratings: of `independent`; those of other criteria play no part.
         criterion, scale: of the protocol.
-        group: see `Agreement`.
+        group: see `CriterionAgreement`.
         careless: raters to be left out of `without_careless`.
         seed: of the bootstrap.
     """
@@ -260,7 +260,7 @@ def agreement_of(
     kept = [{rater: value for rater, value in row.items() if rater not in careless} for row in table]
     alpha = krippendorff_alpha([list(row.values()) for row in table], scale, scenes, seed)
     scores = [{rater: float(value) for rater, value in row.items()} for row in table] if not nominal else []
-    return Agreement(
+    return CriterionAgreement(
         criterion,
         scale,
         group,

@@ -16,7 +16,7 @@ from merton.statistics.raters import RaterAgreement
 from merton_studies.people.statistics import (
     LEAST_ITEMS,
     LEAST_SCENES,
-    Agreement,
+    CriterionAgreement,
     RaterStatistics,
     Summary,
 )
@@ -64,7 +64,7 @@ def coefficient_bar(found: RaterAgreement) -> Markup:
     return svg.tag("svg", *parts, class_="bar", role="img", aria_label=found.shown)
 
 
-def counts_bar(one: Agreement) -> Markup:
+def counts_bar(one: CriterionAgreement) -> Markup:
     """How often each value was given: columns side by side, the commonest as high as the figure."""
     most = max((times for _, times in one.counts), default=0)
     if not most:

@@ -16,7 +16,7 @@ from merton.results.parquet import metadata, read_schema, require_pyarrow
 from merton.results.tables import json_object
 from merton_studies.annotate.tables import ANNOTATIONS
 from merton_studies.opinions.opinion_tables import OPINIONS, SUBJECTS
-from merton_studies.release.part import Part
+from merton_studies.release.part import DatasetPart
 from merton_studies.release.pictures import Pictures
 from merton_studies.release.table import (
     Field,
@@ -71,7 +71,7 @@ ABOUT = {
 """Column to its description; scores in opinions and sums of subjects are described by `_summed`."""
 
 
-def model_answers(folders: Sequence[Path], shown: Pictures | None) -> Part:
+def model_answers(folders: Sequence[Path], shown: Pictures | None) -> DatasetPart:
     """Answers and actions of models, a row for each model, picture and task.
 
     Raises:
@@ -79,7 +79,7 @@ def model_answers(folders: Sequence[Path], shown: Pictures | None) -> Part:
     """
     if shown is None:
         raise InputError("annotations are about pictures: name their dataset with --dataset")
-    part, fields, models = Part(), None, Counter[str]()
+    part, fields, models = DatasetPart(), None, Counter[str]()
     for folder in folders:
         schema, about = _schema(folder / ANNOTATIONS, ("model", "reference"))
         _check_dataset(folder, "annotations", about, shown)
@@ -135,7 +135,7 @@ def _annotated(folders: Sequence[Path], shown: Pictures, fields: Sequence[Field]
             yield split_of(scene), row | {"scene": scene}
 
 
-def opinions(folders: Sequence[Path], shown: Pictures | None, with_models: bool = True) -> Part:
+def opinions(folders: Sequence[Path], shown: Pictures | None, with_models: bool = True) -> DatasetPart:
     """One score per picture of `merton study opinions` or `merton annotate`, and the sums of each model behind it.
 
     Args:
@@ -146,7 +146,7 @@ def opinions(folders: Sequence[Path], shown: Pictures | None, with_models: bool 
     Raises:
         InputError: a folder has none, or those of another dataset; or two folders have.
     """
-    part = Part()
+    part = DatasetPart()
     if len(folders) > 1:
         raise InputError(
             f"opinions of {len(folders)} folders cannot be told apart: make one of them with `merton study opinions`"
@@ -215,13 +215,13 @@ PEOPLE_FIELDS = (
 )
 
 
-def people(folders: Sequence[Path]) -> Part:
+def people(folders: Sequence[Path]) -> DatasetPart:
     """Every rating in folders of `merton people export`, under pseudonyms, without the times of day.
 
     Raises:
         InputError: a folder is no such export.
     """
-    part = Part()
+    part = DatasetPart()
     for folder in folders:
         about = json_object(folder / "export.json")
         path = folder / "every_rating.csv"

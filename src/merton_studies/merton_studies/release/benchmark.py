@@ -14,7 +14,7 @@ from merton_studies.curation.curated import Curated, read_curated
 from merton_studies.curation.pool import media_file
 from merton_studies.curation.question import Question
 from merton_studies.release.licences import licence_named
-from merton_studies.release.part import LeftOut, Part, SourceLine
+from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
 from merton_studies.release.table import (
     TEST,
     Field,
@@ -42,14 +42,14 @@ FIELDS = (
 )
 
 
-def benchmark(folder: Path) -> Part:
+def benchmark(folder: Path) -> DatasetPart:
     """The questions of a folder of `merton curate build`; those of sources without a known licence are left out.
 
     Raises:
         InputError: a file is missing or damaged, or no question may be published.
     """
     curated = read_curated(folder)
-    part, forbidden = Part(), _without_licence(curated)
+    part, forbidden = DatasetPart(), _without_licence(curated)
     for question in curated.pool.questions:
         if question.source in forbidden:
             part.left_out.append(LeftOut(QUESTIONS, question.id, forbidden[question.source]))

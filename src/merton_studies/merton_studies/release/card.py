@@ -10,7 +10,7 @@ import merton
 from merton.config import dumps
 from merton.pages.cards import markdown_table, plain, size_category
 from merton_studies.release.licences import Licence
-from merton_studies.release.part import Part
+from merton_studies.release.part import DatasetPart
 from merton_studies.release.shards import Written
 from merton_studies.release.table import TEST_SHARE
 
@@ -59,7 +59,7 @@ class About:
         return f"@misc{{{key},\n  " + ",\n  ".join(parts) + "\n}"
 
 
-def card(about: About, parts: Sequence[Part], tables: Sequence[Written]) -> str:
+def card(about: About, parts: Sequence[DatasetPart], tables: Sequence[Written]) -> str:
     """The text of the card; the same content gives the same text."""
     left_out = [entry for part in parts for entry in part.left_out]
     made = [f"- {sentence}" for part in parts for sentence in part.made]
@@ -163,7 +163,7 @@ def _fields(one: Written) -> str:
     return f"### {one.table.name}\n\n{markdown_table(['field', 'type', 'meaning, unit, range'], rows)}"
 
 
-def _floors(parts: Sequence[Part]) -> str:
+def _floors(parts: Sequence[DatasetPart]) -> str:
     floors = [(name, value) for part in parts for name, value in part.floors]
     if not floors:
         return "No score here has a measured floor.\n"
@@ -171,7 +171,7 @@ def _floors(parts: Sequence[Part]) -> str:
     return text + markdown_table(["score", "floor"], [[plain(name), plain(value)] for name, value in floors])
 
 
-def _sources(parts: Sequence[Part]) -> str:
+def _sources(parts: Sequence[DatasetPart]) -> str:
     lines = [line for part in parts for line in part.sources]
     if not lines:
         return "All of it was made by the authors.\n"
@@ -179,20 +179,20 @@ def _sources(parts: Sequence[Part]) -> str:
     return markdown_table(["source", "how much", "licence", "to be named"], rows)
 
 
-def _privacy(parts: Sequence[Part]) -> list[str]:
+def _privacy(parts: Sequence[DatasetPart]) -> list[str]:
     found = [sentence for part in parts for sentence in part.privacy]
     return list(dict.fromkeys(found)) or ["The tables hold no pictures of people, and no names."]
 
 
-def _shares(parts: Sequence[Part]) -> str:
+def _shares(parts: Sequence[DatasetPart]) -> str:
     rows = [[plain(name), plain(counts)] for part in parts for name, counts in part.shares]
     return markdown_table(["rows", "counts"], rows) if rows else ""
 
 
-def _limits(parts: Sequence[Part]) -> list[str]:
+def _limits(parts: Sequence[DatasetPart]) -> list[str]:
     return list(dict.fromkeys(sentence for part in parts for sentence in part.limits))
 
 
-def _provenance(parts: Sequence[Part]) -> list[tuple[str, str]]:
+def _provenance(parts: Sequence[DatasetPart]) -> list[tuple[str, str]]:
     found = [("exported by Merton", merton.__version__)]
     return found + [(name, value) for part in parts for name, value in part.provenance if value not in ("", "None")]

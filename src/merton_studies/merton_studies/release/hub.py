@@ -26,7 +26,7 @@ from merton_studies.release.card import (
 )
 from merton_studies.release.croissant import croissant
 from merton_studies.release.licences import Sources
-from merton_studies.release.part import LeftOut, Part, Progress
+from merton_studies.release.part import DatasetPart, LeftOut, Progress
 from merton_studies.release.pictures import pictures
 from merton_studies.release.record import record
 from merton_studies.release.shards import SHARD_BYTES, Written, write_shards
@@ -106,7 +106,7 @@ def export_hub(
     return Published(tables, [entry for part in parts for entry in part.left_out])
 
 
-def _parts(content: Content, about: About, progress: Progress) -> list[Part]:
+def _parts(content: Content, about: About, progress: Progress) -> list[DatasetPart]:
     parts, shown = [], None
     if content.dataset:
         progress("reading the dataset")
@@ -133,7 +133,7 @@ def _parts(content: Content, about: About, progress: Progress) -> list[Part]:
 
 def _written(
     out: Path,
-    parts: Sequence[Part],
+    parts: Sequence[DatasetPart],
     about: About,
     progress: Progress,
 ) -> list[Written]:

@@ -37,7 +37,7 @@ class SourceLine:
 
 
 @dataclass
-class Part:
+class DatasetPart:
     """A part of what is published.
 
     Attributes:

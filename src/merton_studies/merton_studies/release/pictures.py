@@ -16,10 +16,10 @@ from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tables import read_table
 from merton.results.parquet import require_pyarrow
-from merton_studies.annotate.dataset import Reference, pixels_sha256
+from merton_studies.annotate.dataset import ReferenceImage, pixels_sha256
 from merton_studies.annotate.views import scene_of
 from merton_studies.release.licences import BUILT_IN, Licence, Sources
-from merton_studies.release.part import LeftOut, Part, SourceLine
+from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
 from merton_studies.release.table import (
     Field,
     Row,
@@ -94,7 +94,7 @@ class Pictures:
         scene_of: reference to scene, of all references, those left out too.
     """
 
-    part: Part
+    part: DatasetPart
     manifest_sha256: str
     scene_of: dict[str, str] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
         raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
     manifest_sha256 = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
     rows = read_table(dataset / layout.REFERENCE_TABLE)
-    found, held, with_copies = Pictures(Part(), manifest_sha256), dict[str, Licence](), set[str]()
+    found, held, with_copies = Pictures(DatasetPart(), manifest_sha256), dict[str, Licence](), set[str]()
     for row in rows:
         found.scene_of[row["id"]] = _scene(row)
         own = _licence(dataset, row, licence, sources)
@@ -147,7 +147,7 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
 
 
 def _scene(row: Row) -> str:
-    return scene_of(Reference(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), ""))
+    return scene_of(ReferenceImage(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), ""))
 
 
 def _licence(dataset: Path, row: Row, of_all: Licence, sources: Sources) -> Licence | None:
@@ -199,7 +199,7 @@ def _published(dataset: Path, row: dict[str, Any], scene: str, licence: Licence)
 
 
 def _describe(
-    part: Part, dataset: Path, rows: list[dict[str, Any]], held: Mapping[str, Licence], of_all: Licence
+    part: DatasetPart, dataset: Path, rows: list[dict[str, Any]], held: Mapping[str, Licence], of_all: Licence
 ) -> None:
     settings = json.loads((dataset / layout.SETTINGS).read_bytes()) if (dataset / layout.SETTINGS).is_file() else {}
     types = require_pyarrow().parquet.read_table(dataset / layout.MANIFEST, columns=["distortion"])["distortion"]

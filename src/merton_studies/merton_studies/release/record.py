@@ -19,7 +19,7 @@ from merton.results.export import TABLES
 from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
 from merton.results.tables import json_object
-from merton_studies.release.part import Part, Progress
+from merton_studies.release.part import DatasetPart, Progress
 from merton_studies.release.table import (
     TEST,
     Field,
@@ -103,7 +103,7 @@ BOARD_FIELDS = (
 )
 
 
-def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> Part:
+def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> DatasetPart:
     """Trials of runs, and ratings and boards of the runs together and of each board.
 
     Args:
@@ -115,7 +115,7 @@ def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> P
         InputError: a run or a board does not exist or cannot be rated, or one run is named twice.
         InfrastructureError: a record cannot be read.
     """
-    part, snapshots = Part(), list[Snapshot]()
+    part, snapshots = DatasetPart(), list[Snapshot]()
     folders = [find_run(run) for run in runs]
     if folders:
         trials = _trials(part, folders)
@@ -135,7 +135,7 @@ def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> P
     return part
 
 
-def _trials(part: Part, folders: Sequence[Path]) -> list[TrialRecord]:
+def _trials(part: DatasetPart, folders: Sequence[Path]) -> list[TrialRecord]:
     """The trials of the runs, whose table and sentences are added to the part."""
     found, arms = list[TrialRecord](), set[str]()
     for folder in folders:
@@ -265,7 +265,7 @@ def _cells(snapshots: Sequence[Snapshot]) -> Iterator[tuple[str, Row]]:
                     )
 
 
-def _describe(part: Part, snapshots: Sequence[Snapshot]) -> None:
+def _describe(part: DatasetPart, snapshots: Sequence[Snapshot]) -> None:
     for one in snapshots:
         name = f"board {one.name}"
         facts = {"Merton": one.merton_version, "metric": one.metric, "seed of AGI-Elo": one.seed}

@@ -52,7 +52,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class PredictionAgreement:
     """Prediction and execution as two answers to one question.
 
     Attributes:
@@ -68,13 +68,13 @@ class Agreement:
     yes: Share
 
 
-def left(pairs: Sequence[Checked], tolerance_cm: float = 100 * TOLERANCE_M) -> Agreement:
+def left(pairs: Sequence[Checked], tolerance_cm: float = 100 * TOLERANCE_M) -> PredictionAgreement:
     """Has the run left the undistorted one? Both by the same distance and tolerance."""
     answers = [(pair.predicted_cm > tolerance_cm, pair.executed_cm > tolerance_cm) for pair in pairs]
     return _agreement(answers, [pair.scene for pair in pairs])
 
 
-def lost(pairs: Sequence[Checked], tolerance_cm: float = 100 * TOLERANCE_M) -> Agreement:
+def lost(pairs: Sequence[Checked], tolerance_cm: float = 100 * TOLERANCE_M) -> PredictionAgreement:
     """Is the task lost that the undistorted run did? Predicted: the twin has left. Other pairs do not count."""
     able = [pair for pair in pairs if pair.reference_success]
     return _agreement(
@@ -82,9 +82,9 @@ def lost(pairs: Sequence[Checked], tolerance_cm: float = 100 * TOLERANCE_M) -> A
     )
 
 
-def _agreement(answers: Sequence[tuple[bool, bool]], scenes: Sequence[str]) -> Agreement:
+def _agreement(answers: Sequence[tuple[bool, bool]], scenes: Sequence[str]) -> PredictionAgreement:
     rows = list(zip(answers, scenes, strict=True))
-    return Agreement(
+    return PredictionAgreement(
         _share([(told == done, scene) for (told, done), scene in rows]),
         _share([(told, scene) for (told, done), scene in rows if done]),
         _share([(not told, scene) for (told, done), scene in rows if not done]),

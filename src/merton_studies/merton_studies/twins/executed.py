@@ -20,7 +20,7 @@ from merton_studies.twins.agreement import Checked
 from merton_studies.twins.motion import Departure, departure
 from merton_studies.twins.recorded import Decision, Picture, RecordedTrial
 from merton_studies.twins.summary import TrialTwin, by_trial
-from merton_studies.twins.twin import Design, Setting, twins_of
+from merton_studies.twins.twin import Setting, TwinDesign, twins_of
 
 
 def as_recorded(view: CameraView, color_format: str) -> Picture:
@@ -136,7 +136,10 @@ def pairs_of(
     if not recorded.decisions:
         return []
     predicted, from_jpeg = (
-        {each.twins[0].setting: each for each in by_trial(twins_of(trial, trial.policy, settings, Design(spec.seed)))}
+        {
+            each.twins[0].setting: each
+            for each in by_trial(twins_of(trial, trial.policy, settings, TwinDesign(spec.seed)))
+        }
         for trial in (recorded, replace(recorded, decisions=tuple(ports.from_jpeg)))
     )
     pairs = []

@@ -20,9 +20,9 @@ from merton_studies.twins.motion import TOLERANCE_M
 from merton_studies.twins.recorded import Recorded, RecordedTrial, read_recording
 from merton_studies.twins.twin import (
     UNDISTORTED,
-    Design,
     Setting,
     Twin,
+    TwinDesign,
     decisions_of,
     missing_picture,
     twins_of,
@@ -46,7 +46,7 @@ class Replay:
     """
 
     about: dict[str, object]
-    design: Design
+    design: TwinDesign
     settings: tuple[Setting, ...]
     twins: tuple[Twin, ...]
     notes: tuple[str, ...]
@@ -158,16 +158,16 @@ def _check_faults_of_time(
         raise InputError(f"{faults[0]} shows pictures of earlier steps, and {why}: leave it out")
 
 
-def design_of(path: Path, linkage: bool) -> Design:
+def design_of(path: Path, linkage: bool) -> TwinDesign:
     """The design of the run that a recording lies in; raises InputError for one that twins cannot imitate."""
     if not (path.parent / "experiment.yaml").is_file():
-        return Design(linkage=linkage)
+        return TwinDesign(linkage=linkage)
     spec = RunDirectory(path.parent).spec
     if spec.latency_s:
         raise InputError(f"{path} was recorded with latency_s {spec.latency_s:g}: twins know no pictures of the past")
     if spec.couple is not None:
         raise InputError(f"{path} was recorded with couple: {spec.couple}: twins ask no VLM for the instruction")
-    return Design(spec.seed, spec.quality_metric, spec.min_image_quality, linkage)
+    return TwinDesign(spec.seed, spec.quality_metric, spec.min_image_quality, linkage)
 
 
 def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTrial, str]], list[str]]:
@@ -211,7 +211,7 @@ def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTr
     return jobs, notes
 
 
-def _seed_notes(jobs: Sequence[tuple[RecordedTrial, str]], design: Design) -> list[str]:
+def _seed_notes(jobs: Sequence[tuple[RecordedTrial, str]], design: TwinDesign) -> list[str]:
     """A sentence if the recorded seeds do not follow from the design's."""
     cases = ((trial, TestCase(trial.task, trial.scene, "reference", 0)) for trial, _ in jobs)
     if all(trial.distortion_seed == distortion_seed(design.seed, case) for trial, case in cases):
@@ -223,7 +223,7 @@ def _seed_notes(jobs: Sequence[tuple[RecordedTrial, str]], design: Design) -> li
 
 
 def _done(
-    jobs: Sequence[tuple[RecordedTrial, str]], settings: tuple[Setting, ...], design: Design, workers: int | None
+    jobs: Sequence[tuple[RecordedTrial, str]], settings: tuple[Setting, ...], design: TwinDesign, workers: int | None
 ) -> Iterator[list[Twin]]:
     """The twins of each job, in order: in other processes if there is enough to do and each may load the policy."""
     work = [(trial, name, settings, design) for trial, name in jobs]

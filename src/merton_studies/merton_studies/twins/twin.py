@@ -80,7 +80,7 @@ def setting_of(text: str) -> Setting:
 
 
 @dataclass(frozen=True)
-class Design:
+class TwinDesign:
     """What the twins of a recording share.
 
     Attributes:
@@ -120,7 +120,7 @@ class Twin:
     is_same: bool
 
 
-def twins_of(trial: RecordedTrial, policy: str, settings: Sequence[Setting], design: Design) -> list[Twin]:
+def twins_of(trial: RecordedTrial, policy: str, settings: Sequence[Setting], design: TwinDesign) -> list[Twin]:
     """The twins of a trial: of each decision the undistorted one first, then one for each setting.
 
     The reference is the recorded chunk where `policy` is the recorded one. Another policy is asked at step 0 alone,
@@ -153,7 +153,7 @@ def decisions_of(trial: RecordedTrial, policy: str) -> tuple[Decision, ...]:
     return trial.decisions if policy == trial.policy else trial.decisions[:1]
 
 
-def views_at(twin: Twin, design: Design) -> tuple[dict[str, CameraView], dict[str, CameraView]]:
+def views_at(twin: Twin, design: TwinDesign) -> tuple[dict[str, CameraView], dict[str, CameraView]]:
     """The views of the cameras that the policy looks at, at the twin's step: as recorded, and as the twin was shown."""
     trial, setting = twin.trial, twin.setting
     decisions = trial.decisions[: twin.step + 1]
@@ -212,7 +212,7 @@ def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, d
     return CameraView(camera, color, depth_m, intrinsics, as_transported(pose), picture.stamp_ns)
 
 
-def _seed(trial: RecordedTrial, setting: Setting, design: Design) -> int:
+def _seed(trial: RecordedTrial, setting: Setting, design: TwinDesign) -> int:
     """The seed of a distorted trial of the same scene, so that equal pictures are distorted equally."""
     return distortion_seed(design.seed, TestCase(trial.task, trial.scene, setting.distortion, setting.level))
 
@@ -230,7 +230,7 @@ def _asked(
     decision: Decision,
     policy: str,
     views: Mapping[str, CameraView],
-    design: Design,
+    design: TwinDesign,
     robot: PaperRobot,
 ) -> tuple[Motion, ActionChunk | None]:
     """The motion of the policy's answer to these views, and its chunk; None if the answer is no action."""
@@ -255,7 +255,7 @@ def _passed(
     chunk: ActionChunk,
     decision: Decision,
     views: Mapping[str, CameraView],
-    design: Design,
+    design: TwinDesign,
     robot: PaperRobot,
 ) -> Motion:
     """What the gate of images, by these views, and that of motions let through of a chunk."""

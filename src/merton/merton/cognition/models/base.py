@@ -12,7 +12,7 @@ from pydantic import Field
 
 from merton.errors import InvalidAnswerError
 from merton.models.base import ModelAdapter
-from merton.models.catalogue import AdapterClass, Catalogue, Entry
+from merton.models.catalogue import AdapterClass, Catalogue, CatalogueEntry
 from merton.world.observation import Image
 
 MAX_TOKENS = 32
@@ -132,7 +132,7 @@ ADAPTERS = {
 """The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""
 
 
-class ModelEntry(Entry):
+class ModelEntry(CatalogueEntry):
     """A VLM of the catalogue; its `prompt` contains the question as {question}.
 
     Attributes:
@@ -155,7 +155,7 @@ class ModelEntry(Entry):
         return self if max_tokens is None else self.model_copy(update={"max_tokens": max_tokens})
 
     def build(self) -> VisionLanguageModel:
-        """See `Entry.build`."""
+        """See `CatalogueEntry.build`."""
         return cast(VisionLanguageModel, super().build())
 
 

@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from merton.errors import InputError, InvalidActionError, UnknownNameError
 from merton.models.base import ModelAdapter
-from merton.models.catalogue import AdapterClass, Catalogue, Entry
+from merton.models.catalogue import AdapterClass, Catalogue, CatalogueEntry
 from merton.world.action import ActionChunk
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import CameraView, Intrinsics, Observation, SceneState
@@ -95,7 +95,7 @@ ADAPTERS = {
 """The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""
 
 
-class PolicyEntry(Entry):
+class PolicyEntry(CatalogueEntry):
     """A policy of the catalogue; its `prompt` contains the instruction as {instruction}.
 
     Attributes:
@@ -131,7 +131,7 @@ class PolicyEntry(Entry):
         return convention
 
     def build(self) -> Policy:
-        """See `Entry.build`."""
+        """See `CatalogueEntry.build`."""
         return cast(Policy, super().build())
 
 

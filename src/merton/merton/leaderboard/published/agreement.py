@@ -30,7 +30,7 @@ class PairAgreement:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AnnotatorAgreement:
     """Agreement of all pairs of annotators with an item in common.
 
     Attributes:
@@ -56,7 +56,7 @@ class Agreement:
         return f"{self.kappa:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
+def agreement(scores: Mapping[tuple[str, Hashable], float]) -> AnnotatorAgreement:
     """Agreement of annotators, from a map of (annotator, item) to score.
 
     Of a pair: 1 - observed / expected; observed: the sum of squared differences over common items, expected: its mean
@@ -83,7 +83,7 @@ def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
         for (first, second), both in shared.items()
     ]
     if not pairs:
-        return Agreement(None, None, 0, ())
+        return AnnotatorAgreement(None, None, 0, ())
     once = np.ones((1, len(items)))
     sums = [_sums(once, *pair) for pair in pairs]
     kappa = _kappa(sum(s[0] for s in sums), sum(s[1] for s in sums))[0]
@@ -92,14 +92,14 @@ def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
         for position, (first, second) in enumerate(shared)
     )
     if np.isnan(kappa) or len(items) < LEAST_ITEMS:
-        return Agreement(_value(kappa), None, len(items), found)
+        return AnnotatorAgreement(_value(kappa), None, len(items), found)
     draws = generator("agreement of annotators").multinomial(
         len(items), np.full(len(items), 1.0 / len(items)), size=RESAMPLES
     )
     resampled = [_sums(draws.astype(np.float64), *pair) for pair in pairs]
     values = _kappa(sum(s[0] for s in resampled), sum(s[1] for s in resampled))
     low, high = np.nanpercentile(values, [2.5, 97.5])
-    return Agreement(float(kappa), (float(low), float(high)), len(items), found)
+    return AnnotatorAgreement(float(kappa), (float(low), float(high)), len(items), found)
 
 
 def _sums(

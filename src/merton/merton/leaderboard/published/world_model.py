@@ -24,7 +24,7 @@ from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, ranked, share_cell, total_cell
-from merton.leaderboard.published.agreement import Agreement, agreement
+from merton.leaderboard.published.agreement import AnnotatorAgreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
 
 COLUMNS = ("team", "task", "video", "annotator", "score")
@@ -64,7 +64,7 @@ class Evaluation:
     """The board, and the agreement of the annotators: weighted kappa over all videos that two of them scored."""
 
     board: Board
-    agreement: Agreement
+    agreement: AnnotatorAgreement
 
     @property
     def board_with_agreement(self) -> Board:

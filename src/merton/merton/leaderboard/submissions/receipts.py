@@ -85,7 +85,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """A submission that is on the board, with its scores: (item, score 0..1), by item."""
 
     receipt: Receipt
@@ -106,7 +106,7 @@ def attempts(connection: sa.Connection) -> list[Attempt]:
     return [Attempt(*row) for row in connection.execute(sa.select(*columns).order_by(ATTEMPTS.c.id))]
 
 
-def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Entry]:
+def on_board(connection: sa.Connection, now: datetime | None = None) -> list[BoardEntry]:
     """The submissions that count at a moment, by agent id; the same for every moment of one window.
 
     Of each agent of a manufacturer it is the newest whose window has begun, unless that is withdrawn or the host
@@ -126,7 +126,7 @@ def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Ent
     statement = sa.select(columns.submission, columns.item, columns.score).where(of_these)
     for id, item, score in connection.execute(statement):
         scores[id].append((item, score))
-    entries = [Entry(receipt, tuple(sorted(scores[id]))) for id, receipt in shown.items()]
+    entries = [BoardEntry(receipt, tuple(sorted(scores[id]))) for id, receipt in shown.items()]
     return sorted(entries, key=lambda entry: entry.receipt.agent_id)
 
 

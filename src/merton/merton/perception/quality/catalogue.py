@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from merton.models.catalogue import AdapterClass, Catalogue, Entry
+from merton.models.catalogue import AdapterClass, Catalogue, CatalogueEntry
 from merton.perception.quality.metric import Group, Measure, Metric
 
 
-class MetricEntry(Entry):
+class MetricEntry(CatalogueEntry):
     """One metric.
 
     Attributes:

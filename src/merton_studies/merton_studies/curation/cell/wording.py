@@ -11,7 +11,7 @@ import numpy as np
 
 from merton.config import Model, load
 from merton_studies.curation.cell.fact import Fact
-from merton_studies.curation.question import AnswerKind, Source
+from merton_studies.curation.question import AnswerKind, BenchmarkSource
 
 _FILE = Path(__file__).with_name("wordings.yaml")
 _LICENCE = "Apache-2.0"
@@ -21,7 +21,7 @@ class House(Model):
     """A benchmark of the pool.
 
     Attributes:
-        name, description: as in `Source`.
+        name, description: as in `BenchmarkSource`.
         dimensions: of which it has questions.
         situation: sentences of which one stands before each question; none if empty.
         before: texts of which one begins the question.
@@ -49,10 +49,12 @@ def wordings() -> Wordings:
     return load(_FILE, Wordings)
 
 
-def sources() -> list[Source]:
+def sources() -> list[BenchmarkSource]:
     """The benchmarks as a pool describes them."""
     return [
-        Source(name=house.name, description=house.description, licence=_LICENCE, citation="Rendered by Merton.")
+        BenchmarkSource(
+            name=house.name, description=house.description, licence=_LICENCE, citation="Rendered by Merton."
+        )
         for house in wordings().sources
     ]
 

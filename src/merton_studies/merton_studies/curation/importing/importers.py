@@ -35,7 +35,7 @@ from merton_studies.curation.pool import (
     refuse_other,
     write_pool,
 )
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 
 FORMS = {
     "jsonl": "JSON Lines with the keys of a question (docs/studies/curation.md)",
@@ -69,7 +69,7 @@ def import_pool(
     form: str,
     path: Path,
     out: Path,
-    source: Source | None = None,
+    source: BenchmarkSource | None = None,
     *,
     columns: Mapping[str, tuple[str, ...]] | None = None,
     split: str = "",
@@ -96,7 +96,7 @@ def import_pool(
     """
     if form not in FORMS:
         raise UnknownNameError("form", form, FORMS)
-    source = BUILT_IN.get(form) or source or Source(name=path.resolve().stem)
+    source = BUILT_IN.get(form) or source or BenchmarkSource(name=path.resolve().stem)
     if form == "openeqa" and pictures:
         source = source.model_copy(update={"licence": f"{source.licence} (pictures: that of the scans)"})
     if form not in TABLES and (columns or split):
@@ -133,7 +133,7 @@ def import_pool(
 def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = lambda done, total: None) -> Pool:
     """One pool of several, their pictures copied; raises InputError if two have a question with one id."""
     read = [read_pool(folder) for folder in pools]
-    sources: dict[str, Source] = {}
+    sources: dict[str, BenchmarkSource] = {}
     for pool in read:
         for name, source in pool.sources.items():
             if sources.setdefault(name, source) != source:
@@ -166,7 +166,7 @@ def copy_medium(file: Path, target: Path) -> None:
 def _of_table(
     form: str,
     path: Path,
-    source: Source,
+    source: BenchmarkSource,
     given: Mapping[str, tuple[str, ...]],
     split: str,
     media: MediaFolder,

@@ -12,12 +12,12 @@ from merton.results.tables import plain_text as plain
 from merton_studies.curation.importing.answers import answers_in, open_answers
 from merton_studies.curation.importing.media import MediaFolder
 from merton_studies.curation.importing.questions import OnProgress, Refusals, question_of
-from merton_studies.curation.question import Question, Source
+from merton_studies.curation.question import BenchmarkSource, Question
 
 Placed = tuple[str, dict[str, Any]]
 """Where an object stands, such as "x.jsonl, line 3", and the object."""
 
-OPEN_EQA = Source(
+OPEN_EQA = BenchmarkSource(
     name="OpenEQA",
     description="Questions of people about what a robot or glasses have seen in real homes and offices, with open "
     "answers in seven categories.",
@@ -25,7 +25,7 @@ OPEN_EQA = Source(
     url="https://open-eqa.github.io",
     citation="Majumdar et al., OpenEQA: Embodied Question Answering in the Era of Foundation Models, CVPR 2024",
 )
-SQA3D = Source(
+SQA3D = BenchmarkSource(
     name="SQA3D",
     description="Questions about a scanned room, asked from a place in it that a sentence describes.",
     licence="CC-BY-4.0",

@@ -35,7 +35,7 @@ from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import pixels_sha256
 from merton_studies.annotate.identity import identity
 from merton_studies.curation.budget import Budget, BudgetExhaustedError, Call
-from merton_studies.curation.llm.forms import Form, Part, Whole
+from merton_studies.curation.llm.forms import Form, ValidPart, Whole
 from merton_studies.curation.llm.prompting import Prompt, read_prompt
 from merton_studies.curation.llm.reading import LONGEST
 
@@ -178,13 +178,13 @@ class Asker:
         found = self.ask_parts(prompt, asks, [form] * len(asks))
         return [one if isinstance(one, InvalidAnswerError) else one.value for one in found]
 
-    def ask_part(self, prompt: str, ask: Ask, form: Form[Result]) -> Part[Result]:
+    def ask_part(self, prompt: str, ask: Ask, form: Form[Result]) -> ValidPart[Result]:
         """As `ask`, but the valid part of an answer that has faults after two tries is taken, with the faults."""
         return _raised(self.ask_parts(prompt, [ask], [form])[0])
 
     def ask_parts(
         self, prompt: str, asks: Sequence[Ask], forms: Sequence[Form[Result]]
-    ) -> list[Part[Result] | InvalidAnswerError]:
+    ) -> list[ValidPart[Result] | InvalidAnswerError]:
         """As `ask_part`, several at once, each with its form; an invalid answer is in its place."""
         template, retry = read_prompt(prompt), read_prompt(RETRY)
         texts = [template.render(ask.fields) for ask in asks]
@@ -205,7 +205,7 @@ class Asker:
         temperature = max(TEMPERATURE, self._temperature if ask.temperature is None else ask.temperature)
         return replace(ask, temperature=temperature, seed=derive_seed("another try", ask.seed, tries) % 2**31)
 
-    def _outcome(self, answer: _Said, form: Form[Result]) -> Part[Result] | InvalidAnswerError:
+    def _outcome(self, answer: _Said, form: Form[Result]) -> ValidPart[Result] | InvalidAnswerError:
         if answer.failed:
             return RefusedAnswerError(f"{self.name} failed: {answer.failed}", answer.failed)
         try:
@@ -215,14 +215,14 @@ class Asker:
             return RefusedAnswerError(f"{self.name} gave no valid answer: {error}{cut}", f"{error}{cut}")
 
     def _joined(
-        self, form: Form[Result], first: Part[Result] | InvalidAnswerError, answer: _Said, said: _Said
-    ) -> Part[Result] | InvalidAnswerError:
+        self, form: Form[Result], first: ValidPart[Result] | InvalidAnswerError, answer: _Said, said: _Said
+    ) -> ValidPart[Result] | InvalidAnswerError:
         """The outcome of two tries; `answer` is the text of the first, `said` of the second."""
         second = self._outcome(said, form)
-        if isinstance(first, Part) and isinstance(second, Part):
+        if isinstance(first, ValidPart) and isinstance(second, ValidPart):
             return form.join(first, second)
-        if isinstance(first, Part) or isinstance(second, Part):
-            return first if isinstance(first, Part) else second
+        if isinstance(first, ValidPart) or isinstance(second, ValidPart):
+            return first if isinstance(first, ValidPart) else second
         kept = [one.key[:KEY_DIGITS] for one in (answer, said) if one.kept]
         told = f" (kept as {' and '.join(kept)}: see `merton curate answer`)" if kept else ""
         return RefusedAnswerError(f"{second}{told}", _fault_of(second))
@@ -354,11 +354,11 @@ def _said(key: str, response: str) -> _Said:
     return _Said(key, value.get("text", ""), bool(value.get("truncated")), value.get("failed", ""))
 
 
-def _fault_of(outcome: Part[Any] | InvalidAnswerError) -> str:
+def _fault_of(outcome: ValidPart[Any] | InvalidAnswerError) -> str:
     """What is wrong with an answer, for its model; "" for a whole one."""
     if isinstance(outcome, RefusedAnswerError):
         return outcome.fault
-    return "; ".join(outcome.faults) if isinstance(outcome, Part) else str(outcome)
+    return "; ".join(outcome.faults) if isinstance(outcome, ValidPart) else str(outcome)
 
 
 def _raised(outcome: Result | InvalidAnswerError) -> Result:

@@ -33,7 +33,7 @@ _LISTED = 12
 
 
 @dataclass(frozen=True)
-class Part(Generic[Result]):
+class ValidPart(Generic[Result]):
     """The valid part of an answer, and a sentence for each fault of the rest; a whole answer has none."""
 
     value: Result
@@ -44,10 +44,10 @@ class Form(ABC, Generic[Result]):
     """The form of an answer."""
 
     @abstractmethod
-    def read(self, text: str) -> Part[Result]:
+    def read(self, text: str) -> ValidPart[Result]:
         """The valid part of an answer; raises InputError with a sentence for the model if there is none."""
 
-    def join(self, first: Part[Result], second: Part[Result]) -> Part[Result]:
+    def join(self, first: ValidPart[Result], second: ValidPart[Result]) -> ValidPart[Result]:
         """One part of those of two tries: the one with fewer faults, of equal ones the second."""
         return first if len(first.faults) < len(second.faults) else second
 
@@ -58,13 +58,13 @@ class Whole(Form[ModelType]):
     def __init__(self, schema: type[ModelType], examples: Iterable[str] = ()) -> None:
         self._schema, self._examples = schema, frozenset(map(plain, examples))
 
-    def read(self, text: str) -> Part[ModelType]:
+    def read(self, text: str) -> ValidPart[ModelType]:
         """See `Form.read`."""
         value = parsed(text, self._schema)
         for name, content in value:
             if isinstance(content, str) and plain(content) in self._examples:
                 raise InputError(f"{name} repeats the example of the prompt")
-        return Part(value)
+        return ValidPart(value)
 
 
 class Proposal(Form[tuple[Dimension, ...]]):
@@ -77,7 +77,7 @@ class Proposal(Form[tuple[Dimension, ...]]):
     def __init__(self, examples: Iterable[str] = ()) -> None:
         self._examples = frozenset(map(plain, examples))
 
-    def read(self, text: str) -> Part[tuple[Dimension, ...]]:
+    def read(self, text: str) -> ValidPart[tuple[Dimension, ...]]:
         """See `Form.read`."""
         entries, faults = _entries(text, "dimensions")
         found: list[Dimension] = []
@@ -90,7 +90,7 @@ class Proposal(Form[tuple[Dimension, ...]]):
             first = f"; {faults[0]}" if faults else ""
             count = counted(len(found), "valid dimension")
             raise InputError(f"the answer has {count}, and between {FEWEST} and {MOST} are asked for{first}")
-        return Part(tuple(found), tuple(faults))
+        return ValidPart(tuple(found), tuple(faults))
 
     def _dimension(self, entry: Any, where: str, earlier: Sequence[Dimension]) -> Dimension:
         found = validated(Dimension, _known_keys(entry, Dimension, where), where)
@@ -113,7 +113,7 @@ class Review(Form[Critique]):
     def __init__(self, taxonomy: Taxonomy, examples: Iterable[str] = ()) -> None:
         self._taxonomy, self._examples = taxonomy, frozenset(map(plain, examples))
 
-    def read(self, text: str) -> Part[Critique]:
+    def read(self, text: str) -> ValidPart[Critique]:
         """See `Form.read`."""
         content, faults = _object(text, "findings")
         entries = _listed_in(content, "findings")
@@ -128,7 +128,7 @@ class Review(Form[Critique]):
             raise InputError(f"{faults[0]}{more}")
         summary = content.get("summary")
         told = summary if isinstance(summary, str) and plain(summary) not in self._examples else ""
-        return Part(Critique(findings=tuple(found), summary=told, dropped=tuple(faults)), tuple(faults))
+        return ValidPart(Critique(findings=tuple(found), summary=told, dropped=tuple(faults)), tuple(faults))
 
     def _finding(self, entry: Any, where: str, faults: list[str]) -> Finding:
         """A finding with the names that exist; the others are faults."""
@@ -163,7 +163,7 @@ class Ballot(Form[Mapping[str, str]]):
     def __init__(self, ids: Sequence[str], taxonomy: Taxonomy) -> None:
         self._ids, self._names = tuple(ids), (*taxonomy.names, OTHER)
 
-    def read(self, text: str) -> Part[Mapping[str, str]]:
+    def read(self, text: str) -> ValidPart[Mapping[str, str]]:
         """See `Form.read`; an id that is there twice with two dimensions has no vote, and other ids do not count."""
         entries, faults = _entries(text, "votes")
         said: dict[str, set[str]] = {}
@@ -184,14 +184,16 @@ class Ballot(Form[Mapping[str, str]]):
             faults.append(f"{len(missing)} of {len(self._ids)} votes are missing: {_listed(missing)}")
         if not votes:
             raise InputError(f"no vote is valid: {faults[0]}" if faults else "no vote is valid")
-        return Part(votes, tuple(faults))
+        return ValidPart(votes, tuple(faults))
 
-    def join(self, first: Part[Mapping[str, str]], second: Part[Mapping[str, str]]) -> Part[Mapping[str, str]]:
+    def join(
+        self, first: ValidPart[Mapping[str, str]], second: ValidPart[Mapping[str, str]]
+    ) -> ValidPart[Mapping[str, str]]:
         """The first try's votes, and of the second those that the first lacks."""
         votes = {**second.value, **first.value}
         missing = [name for name in self._ids if name not in votes]
         told = f"two tries gave {len(votes)} of {len(self._ids)} votes; there is none for {_listed(missing)}"
-        return Part(votes, (told, *second.faults) if missing else ())
+        return ValidPart(votes, (told, *second.faults) if missing else ())
 
 
 def canonical(name: str, names: Iterable[str]) -> str | None:

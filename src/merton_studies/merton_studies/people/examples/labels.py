@@ -11,11 +11,11 @@ from merton.perception.dataset.layout import write
 from merton.perception.images import encode_image
 from merton_studies.curation.assignment import Assignment, write_assignment
 from merton_studies.curation.pool import MEDIA, Pool, write_pool
-from merton_studies.curation.question import Medium, Question, Source
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.taxonomy import Dimension, Taxonomy
 from merton_studies.people.examples.drawing import colors, table
 
-SOURCE = Source(name="example", description="Questions about drawn tables.", licence="Apache-2.0")
+SOURCE = BenchmarkSource(name="example", description="Questions about drawn tables.", licence="Apache-2.0")
 TAXONOMY = Taxonomy(
     name="example",
     origin="drawn with merton people new",
