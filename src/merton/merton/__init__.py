@@ -22,6 +22,7 @@ __all__ = [
     "pages",
     "perception",
     "processes",
+    "progress",
     "rating",
     "recording",
     "results",

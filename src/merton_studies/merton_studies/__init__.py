@@ -9,7 +9,6 @@ __all__ = [
     "opinions",
     "papers",
     "people",
-    "progress",
     "release",
     "twins",
 ]

@@ -13,13 +13,13 @@ from scripted_llm import llm_entry, scripted_llm
 
 from merton.cognition.models.base import MODELS
 from merton.errors import InputError
+from merton.progress import OnProgress, Step
 from merton_studies.curation import curate as whole
 from merton_studies.curation.curate import Wanted, curate
 from merton_studies.curation.curated import TAXONOMY
 from merton_studies.curation.pool import Pool, read_pool, write_pool
 from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import Chosen
-from merton_studies.progress import Moved, Step
 
 pytest.importorskip("sklearn", reason="no scikit-learn (requirements/curation.txt)")
 pytest.importorskip("pyarrow", reason="no pyarrow (requirements/curation.txt)")
@@ -73,7 +73,7 @@ def broken_at(limit: int) -> Step:
     numbers = count(1)
 
     @contextmanager
-    def step(_: str) -> Iterator[Moved]:
+    def step(_: str) -> Iterator[OnProgress]:
         if next(numbers) == limit:
             raise Broken
         yield lambda done, total: None

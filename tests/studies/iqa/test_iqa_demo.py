@@ -12,11 +12,11 @@ import pyarrow.parquet
 import pytest
 
 from merton.errors import MissingDependencyError
+from merton.progress import quiet
 from merton.study import execution_page, execution_study
 from merton_studies.iqa import demo, sample
 from merton_studies.iqa.demo_page import write_demo_page
 from merton_studies.iqa.gate_study import gate_study
-from merton_studies.progress import quiet
 
 SCENES = 3
 TYPES = ("gaussian_blur", "lens_blur", "jpeg", "hsv_saturation", "max_darken", "block_lost")

@@ -22,6 +22,7 @@ BANDS = {
         "statistics",
         "files",
         "config",
+        "progress",
         "processes",
         "cluster",
         "hosts",
@@ -37,7 +38,6 @@ BANDS = {
 arrow runs up and no circle can arise."""
 ORDER = [wing for wings in BANDS.values() for wing in wings]
 STUDY_ORDER = [
-    "progress",
     "opinions",
     "twins",
     "annotate",

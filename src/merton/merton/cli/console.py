@@ -19,6 +19,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from merton.progress import OnProgress
 from merton.results.text import harmless
 
 
@@ -154,7 +155,7 @@ def from_here(path: Path) -> str:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+def progress(title: str) -> Iterator[OnProgress]:
     """A bar with the time left, on stderr; gives the function (done, total) that moves it.
 
     What the first call says may have been there before: the pace is that of the calls after it.

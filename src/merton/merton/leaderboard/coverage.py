@@ -20,6 +20,7 @@ from scipy.special import ndtri
 
 from merton.leaderboard.published.agreement import agreement
 from merton.processes import usable_cores
+from merton.progress import OnStep
 from merton.rating.checking import logistic, table_of
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit, fit
@@ -278,7 +279,7 @@ class Coverage:
 
 
 def measure(
-    sizes: Sequence[Size] = SIZES, studies: int = STUDIES, progress: Callable[[str], None] = lambda text: None
+    sizes: Sequence[Size] = SIZES, studies: int = STUDIES, progress: OnStep = lambda text: None
 ) -> dict[Size, dict[str, Coverage]]:
     """The coverage of every interval in `studies` simulated studies of each size, on at most four processors.
 
@@ -320,7 +321,7 @@ def _studies(size: Size, first: int, end: int) -> list[Held]:
 
 
 def _in_processes(
-    work: Callable[..., Any], jobs: Sequence[tuple[Size, int, int]], progress: Callable[[str], None]
+    work: Callable[..., Any], jobs: Sequence[tuple[Size, int, int]], progress: OnStep
 ) -> Mapping[tuple[Size, int, int], list[Held]]:
     """Results of the jobs in their order; the largest are begun first, so that no process waits long at the end."""
     workers = min(usable_cores(), 4, len(jobs))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from merton.errors import InputError
+from merton.progress import OnProgress, unseen
 from merton.rating import agi_elo, likelihood
 from merton.rating.checking import Floats, Integers, Matches, MatchTable, as_table
 from merton.rating.diagnostics import Diagnostics, diagnose
@@ -83,7 +84,7 @@ def convergence(
     shares: Sequence[float] = SHARES,
     seed: int = 0,
     shuffles: int = SHUFFLES,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: OnProgress = unseen,
 ) -> tuple[Convergence, ...]:
     """Rate growing shares of the matches in seeded random orders, and diagnose each share on its own matches.
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from merton.errors import InputError
 from merton.files import file_sha256
+from merton.progress import OnProgress, unseen
 from merton.results.database import file_of
 from merton.results.matrix_table import read_table, score_of, stored_name
 from merton.results.peers import read_results
@@ -68,9 +69,7 @@ class Imported:
     blank_agents: int = 0
 
 
-def import_matrix(
-    store: ResultStore, matrix: ResponseMatrix, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Imported:
+def import_matrix(store: ResultStore, matrix: ResponseMatrix, on_progress: OnProgress = unseen) -> Imported:
     """Write a response matrix into the record, all of it or nothing; the same one again changes nothing.
 
     A matrix that has grown may be imported under the same name, as long as no score differs.

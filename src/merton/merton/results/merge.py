@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
+from merton.progress import OnProgress, unseen
 from merton.results.matrix import add_cases
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS
 from merton.results.store import ResultStore, register
@@ -23,9 +23,7 @@ class Merged:
     new_scores: int
 
 
-def merge(
-    source: ResultStore, target: ResultStore, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Merged:
+def merge(source: ResultStore, target: ResultStore, on_progress: OnProgress = unseen) -> Merged:
     """Copy experiments, agents, cases, trials and foreign scores of one record into another, all of them or nothing.
 
     A repetition copies the additions since. Submissions and snapshots stay where they were made.

@@ -70,8 +70,8 @@ def _judged(read: Sequence[Answered], judge: str, out: Path, max_calls: int | No
     from merton_studies.harness.answers import score_answers
 
     marks = out.with_suffix(".marks.sqlite")
-    with Cache(marks) as cache, budget_ends(), progress(f"marks of {judge}") as moved:
-        return score_answers(read, Asker(judge, cache, Budget(max_calls, max_cost)), moved)
+    with Cache(marks) as cache, budget_ends(), progress(f"marks of {judge}") as on_progress:
+        return score_answers(read, Asker(judge, cache, Budget(max_calls, max_cost)), on_progress)
 
 
 def _table(scored: Scored) -> tuple[Sequence[str], list[tuple[str | float, ...]]]:

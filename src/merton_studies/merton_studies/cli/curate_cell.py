@@ -24,8 +24,8 @@ def cell_command(
 
     from merton_studies.curation.cell import majorities, make_cell_pool
 
-    with progress("scenes") as moved:
-        pool = make_cell_pool(out, questions, seed, moved)
+    with progress("scenes") as on_progress:
+        pool = make_cell_pool(out, questions, seed, on_progress)
     table = Table("family", "dimension", "questions", "commonest answer")
     dimensions = {question.meta["family"]: question.dimension for question in pool.questions}
     for family, (number, share) in majorities(pool).items():

@@ -58,8 +58,8 @@ def induce_command(
     chosen = chosen_roles(proposer, reviewer, assigner, voters, pictures, max_calls, max_cost)
     with locked_folder(out, "merton curate induce"), budget_ends():
         embedder = text_embedder()
-        with progress("embedding") as moved:
-            embed = Remembered(embedder.embed, full_texts(questions.questions), moved)
+        with progress("embedding") as on_progress:
+            embed = Remembered(embedder.embed, full_texts(questions.questions), on_progress)
         settings = {
             "pool_sha256": hashlib.sha256((pool / TABLE).read_bytes()).hexdigest(),
             "seed": seed,
@@ -95,11 +95,11 @@ def voters_command(
     from merton_studies.curation.voter_agreement import voter_agreement
 
     questions, dimensions = read_pool(pool), read_taxonomy(taxonomy)
-    with progress("embedding") as moved:
-        embed = Remembered(embed_texts, full_texts(questions.questions), moved)
+    with progress("embedding") as on_progress:
+        embed = Remembered(embed_texts, full_texts(questions.questions), on_progress)
     for count in (0, shots):
-        with progress(f"{count} shots") as moved:
-            found = voter_agreement(questions, dimensions, embed, count, folds, seed, on_progress=moved)
+        with progress(f"{count} shots") as on_progress:
+            found = voter_agreement(questions, dimensions, embed, count, folds, seed, on_progress=on_progress)
         _print(found, dimensions.names)
 
 

@@ -80,7 +80,7 @@ def evaluate_command(
     if writer:
         with budget_ends():
             pipeline = _written(writer, pool, made[0], sandbox, out / PIPELINE, answers, budget, seed)
-    with budget_ends(), progress("answers") as moved:
+    with budget_ends(), progress("answers") as on_progress:
         found = evaluate(
             pool,
             made,
@@ -91,7 +91,7 @@ def evaluate_command(
             seed=seed,
             fidelity=fidelity,
             budget=budget,
-            on_progress=moved,
+            on_progress=on_progress,
         )
     _told(found)
     print_out(f"results: {from_here(out)}")

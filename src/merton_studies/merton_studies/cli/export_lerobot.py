@@ -37,11 +37,11 @@ def lerobot_command(
     from merton.recording.reader import torn_note
     from merton_studies.release.lerobot import from_recording, from_run
 
-    with progress("trials") as moved:
+    with progress("trials") as on_progress:
         if is_recording(Path(source)):
-            made = from_recording.export(Path(source), out, fps, successful, moved)
+            made = from_recording.export(Path(source), out, fps, successful, on_progress)
         else:
-            made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, moved)
+            made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, on_progress)
     counts = made.counts
     print_out(
         f"{counts.episodes} episodes, {counts.successes} of them successes: {counts.frames} frames at {counts.fps} Hz "

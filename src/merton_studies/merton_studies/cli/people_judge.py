@@ -27,7 +27,7 @@ def judge_command(
         raise InputError(
             f"{project}: verdicts go into the record of a run; the source is {loaded.project.items.source}"
         )
-    with progress("media") as moved, recorded_study(project, moved) as study:
+    with progress("media") as on_progress, recorded_study(project, on_progress) as study:
         answers = study.ledger.answers()
     run = run_of(loaded, loaded.project.items.run)
     found = write_judged_record(loaded, study.items, answers, run.database, out)

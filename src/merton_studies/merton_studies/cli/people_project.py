@@ -31,8 +31,8 @@ def check_command(project: ProjectFile) -> None:
     from merton_studies.people.workload import sentences, workload
 
     loaded = read_project(project)
-    with progress("media") as moved:
-        items = items_of(loaded, moved)
+    with progress("media") as on_progress:
+        items = items_of(loaded, on_progress)
     protocol = protocol_named(loaded.project.protocol)
     print_out(f"{loaded.project.name}: {protocol.title}")
     for sentence in sentences(workload(loaded.project, protocol, items)):

@@ -24,8 +24,8 @@ def serve_command(
     from merton_studies.people.serve import run
     from merton_studies.people.study import open_study
 
-    with progress("media") as moved:
-        study = open_study(project, moved)
+    with progress("media") as on_progress:
+        study = open_study(project, on_progress)
     try:
         run(study, host, port, tokens=tokens, names=name or (), say=print_out)
     finally:

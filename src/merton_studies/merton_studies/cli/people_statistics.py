@@ -27,7 +27,7 @@ def stats_command(
     from merton_studies.people.statistics_page import write_page
     from merton_studies.people.study import recorded_study
 
-    with progress("media") as moved, recorded_study(project, moved) as study:
+    with progress("media") as on_progress, recorded_study(project, on_progress) as study:
         loaded, answers = study.loaded, study.ledger.answers()
     found = summary(loaded.project, study.items, study.protocol, answers, loaded.sha256)
     if page is not None:
@@ -49,7 +49,7 @@ def export_command(
     from merton_studies.people.export import export_study
     from merton_studies.people.study import recorded_study
 
-    with progress("media") as moved, recorded_study(project, moved) as study:
+    with progress("media") as on_progress, recorded_study(project, on_progress) as study:
         files = export_study(study.loaded, study.items, study.protocol, study.ledger, out, names)
     for file in files:
         print_out(from_here(file))

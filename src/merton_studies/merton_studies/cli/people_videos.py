@@ -30,8 +30,8 @@ def videos_command(
     from merton.experiment.run_names import find_run
     from merton_studies.people.media.films import make_films
 
-    with progress("trials") as moved:
-        made = make_films(find_run(run), out, videos, planted, moved)
+    with progress("trials") as on_progress:
+        made = make_films(find_run(run), out, videos, planted, on_progress)
     print_out(f"{made.films} films of {len(made.tasks)} tasks in {out}; teams: {', '.join(made.teams)}")
     for sentence in made.left_out[:SHOWN]:
         print_err(f"left out: {sentence}")

@@ -117,8 +117,8 @@ def execution_command(
     for name, reason in missing.items():
         if reason is not None:
             print_err(f"{name} is left out: {reason}")
-    with progress("references measured") as moved:
-        values = trial_values(run, records, names, on_progress=moved)
+    with progress("references measured") as on_progress:
+        values = trial_values(run, records, names, on_progress=on_progress)
     with working("correlations"):
         found = execution_study.execution_study(run, records, table, values, include_failed_references, about)
     assert found is not None

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.progress import Step, quiet
 from merton.results.matrix import read_matrix
 from merton.statistics.coefficients import srcc
 from merton.statistics.means import Interval
@@ -43,7 +44,6 @@ from merton_studies.curation.sampling import (
     sample,
 )
 from merton_studies.curation.taxonomy import OTHER
-from merton_studies.progress import Step, quiet
 
 Floats = NDArray[np.float64]
 
@@ -184,14 +184,14 @@ def _samples(
     plans.append((THINNED, "diverse", stays))
     found: dict[str, list[NDArray[np.intp]]] = {}
     done, total = 0, sum(1 if strategy in UNSEEDED else seeds for _, strategy, _ in plans)
-    with step("sampling") as moved:
+    with step("sampling") as on_progress:
         for name, strategy, among in plans:
             found[name] = []
             for seed in range(1 if strategy in UNSEEDED else seeds):
                 kept = sample(assigned, embeddings.vectors, k, seed, strategy, sources, among)
                 found[name].append(np.array([each.index for each in kept], np.intp))
                 done += 1
-                moved(done, total)
+                on_progress(done, total)
     return found
 
 
@@ -204,7 +204,7 @@ def _distances(
     sums = {name: np.zeros((len(names), len(kept))) for name, kept in drawn.items()}
     members = [np.flatnonzero(dimension == name) for name in names]
     done, total = 0, sum(map(len, members))
-    with step("comparing") as moved, one_thread():
+    with step("comparing") as on_progress, one_thread():
         for number, own in enumerate(members):
             place = np.full(len(vectors), -1)
             place[own] = np.arange(len(own))
@@ -218,7 +218,7 @@ def _distances(
                         near = block[:, places].min(axis=1, initial=_FARTHEST)
                         sums[name][number, draw] += float(near.sum())
                 done += len(block)
-                moved(done, total)
+                on_progress(done, total)
             for name in drawn:
                 sums[name][number] /= len(own)
     return {name: values.mean(axis=0) for name, values in sums.items()}

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, InvalidAnswerError
 from merton.files import write_file
+from merton.progress import Step, unseen
 from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
 from merton_studies.curation.agents import Balance, Voter
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
 from merton_studies.curation.taxonomy import OTHER, Taxonomy
-from merton_studies.progress import Step
 
 VOTERS = 5
 """Of the paper."""
@@ -141,7 +141,7 @@ def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step |
         groups.setdefault(candidates, []).append(index)
     by_order = np.zeros(len(questions), bool)
     done = 0
-    with step("voting again") if step and tied else nullcontext(lambda done, total: None) as moved:
+    with step("voting again") if step and tied else nullcontext(unseen) as on_progress:
         for candidates, indices in sorted(groups.items()):
             again = _again([questions[index] for index in indices], taxonomy, voters, candidates)
             second[indices] = again
@@ -149,7 +149,7 @@ def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step |
             winner[indices] = np.array(candidates)[counted.argmax(axis=1)]
             by_order[indices] = (counted == counted.max(axis=1, keepdims=True)).sum(axis=1) > 1
             done += len(indices)
-            moved(done, len(tied))
+            on_progress(done, len(tied))
     return _told(questions, taxonomy, names, first, second, set(tied), winner, by_order)
 
 
@@ -159,13 +159,13 @@ def _asked(
     """(n, V) first votes as numbers of dimensions; "Other" is the last, invalid one more."""
     votes = np.empty((len(questions), len(voters)), np.intp)
     done, total = 0, votes.size
-    with step(title) if step else nullcontext(lambda done, total: None) as moved:
+    with step(title) if step else nullcontext(unseen) as on_progress:
         for column, voter in enumerate(voters):
             for start in range(0, len(questions), BLOCK):
                 block = questions[start : start + BLOCK]
                 votes[start : start + BLOCK, column] = _numbers(voter, block, taxonomy, taxonomy)
                 done += len(block)
-                moved(done, total)
+                on_progress(done, total)
     return votes
 
 

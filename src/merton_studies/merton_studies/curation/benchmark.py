@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import merton
 from merton.errors import InputError
 from merton.files import write_file
+from merton.progress import OnProgress, unseen
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton_studies.curation.importing.importers import copy_medium
 from merton_studies.curation.pool import Pool, media_file, write_pool
@@ -46,7 +47,7 @@ def write_benchmark(
     kept: Sequence[Kept],
     out: Path,
     made: Mapping[str, Any],
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Pool:
     """Write pool.yaml, questions.parquet, media/ and kept.parquet of a curated benchmark; same input, same bytes.
 

@@ -17,6 +17,7 @@ from typing import Any
 from merton import __version__
 from merton.errors import InputError
 from merton.files import claim, locked_folder, write_file
+from merton.progress import Step, quiet
 from merton.seeding import generator
 from merton_studies.curation.agents import Balance, left_out
 from merton_studies.curation.assignment import (
@@ -64,7 +65,6 @@ from merton_studies.curation.roles import (
 )
 from merton_studies.curation.sampling import PER_DIMENSION, Kept, sample
 from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
-from merton_studies.progress import Step, quiet
 
 SETTINGS, WORK = "settings.json", "work"
 """What was asked for, written first; and the folder of embeddings and answers, which can be deleted at the end."""
@@ -167,8 +167,8 @@ def curate(
         write_file(out / BALANCE, (balance.model_dump_json(indent=1) + "\n").encode())
         found = measure(pool, vectors, assignment.dimension, [one.index for one in kept], step=step)
         write_redundancy(found, out / REDUNDANCY)
-        with step("write the benchmark") as moved:
-            write_benchmark(pool, kept, out, told, moved)
+        with step("write the benchmark") as on_progress:
+            write_benchmark(pool, kept, out, told, on_progress)
             write_file(out / CURATION, _json(told))
             write_card(out)
             write_page(out, pool)

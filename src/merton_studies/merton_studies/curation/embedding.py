@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.processes import usable_cores
+from merton.progress import OnProgress, Step, quiet
 from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.curation.pictures import ClipPictures, LitePictures, PictureEmbedder
 from merton_studies.curation.pool import Pool
@@ -38,7 +39,6 @@ from merton_studies.curation.sentences import (
     embed_texts,
     text_embedder,
 )
-from merton_studies.progress import Moved, Step, quiet
 
 __all__ = ["DIMENSIONS", "Embeddings", "TextEmbedder", "embed", "embed_texts", "picture_embedder"]
 
@@ -144,8 +144,8 @@ def _texts(texts: Sequence[str], model: Texts, store: Cache | None, step: Step) 
     # by length, so that a piece of work has few shapes of batches
     contents = sorted(dict.fromkeys(texts), key=lambda text: (len(text), text))
     keys = {_key("text", model.made, text): text for text in contents}
-    with step("embedding texts") as moved:
-        found = _kept(keys, store, _TEXTS, model.embed, moved)
+    with step("embedding texts") as on_progress:
+        found = _kept(keys, store, _TEXTS, model.embed, on_progress)
     by_text = {text: found[key] for key, text in keys.items()}
     return np.stack([by_text[text] for text in texts]) if texts else np.zeros((0, DIMENSIONS), np.float32)
 
@@ -155,12 +155,12 @@ def _pictures(
 ) -> dict[str, Vectors]:
     """Hash of each picture to its vector."""
     keys = {_key("picture", model.made, sha256): sha256 for sha256 in sorted(media)}
-    with ThreadPoolExecutor(usable_cores()) as workers, step("embedding pictures") as moved:
+    with ThreadPoolExecutor(usable_cores()) as workers, step("embedding pictures") as on_progress:
 
         def compute(hashes: Sequence[str]) -> Iterable[Vectors]:
             return workers.map(lambda sha256: model.embed(pool.image(media[sha256])), hashes)
 
-        found = _kept(keys, store, _PICTURES, compute, moved)
+        found = _kept(keys, store, _PICTURES, compute, on_progress)
     return {sha256: found[key] for key, sha256 in keys.items()}
 
 
@@ -169,13 +169,13 @@ def _kept(
     store: Cache | None,
     piece: int,
     compute: Callable[[Sequence[str]], Iterable[Vectors]],
-    moved: Moved,
+    on_progress: OnProgress,
 ) -> dict[str, Vectors]:
     """Key to vector: from the store, or computed and stored piece by piece."""
     stored = store.find(list(keys)) if store else {}
     found = {key: np.frombuffer(base64.b64decode(kept.response), np.float32) for key, kept in stored.items()}
     missing = [key for key in keys if key not in found]
-    moved(len(found), len(keys))
+    on_progress(len(found), len(keys))
     for start in range(0, len(missing), piece):
         some = missing[start : start + piece]
         fresh = dict(zip(some, compute([keys[key] for key in some]), strict=True))
@@ -184,7 +184,7 @@ def _kept(
                 (key, CachedResponse(base64.b64encode(row.tobytes()).decode(), 0.0)) for key, row in fresh.items()
             )
         found |= fresh
-        moved(len(found), len(keys))
+        on_progress(len(found), len(keys))
     return found
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.files import claim, write_file
+from merton.progress import Step
 from merton_studies.curation.agents import Balance, left_out
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.induction import (
@@ -20,7 +21,6 @@ from merton_studies.curation.pool import Pool
 from merton_studies.curation.roles import Roles
 from merton_studies.curation.sampling import PER_DIMENSION
 from merton_studies.curation.taxonomy import Taxonomy, write_taxonomy
-from merton_studies.progress import Step
 
 TAXONOMY, MEMORY, SETTINGS = "taxonomy.yaml", "memory.jsonl", "induction.json"
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.files import write_file
+from merton.progress import OnProgress, Step, quiet, unseen
 from merton.seeding import generator
 from merton.statistics.means import Interval, mean_interval
 from merton_studies.curation.embedding import Embeddings, unit
@@ -40,7 +41,6 @@ from merton_studies.curation.sampling import (
     pair_distances,
 )
 from merton_studies.curation.taxonomy import OTHER
-from merton_studies.progress import Moved, Step, quiet
 
 NEAR = 0.92
 """Least cosine of near-duplicates."""
@@ -112,13 +112,13 @@ class Planted:
     interval: Interval | None
 
 
-def neighbours(vectors: Vectors, sources: Sequence[str], moved: Moved = lambda done, total: None) -> Neighbours:
+def neighbours(vectors: Vectors, sources: Sequence[str], on_progress: OnProgress = unseen) -> Neighbours:
     """Compare all questions with all, block by block.
 
     Args:
         vectors: (n, d) rows of norm 1.
         sources: (n,) benchmark of each.
-        moved: called with (done, total) in rows.
+        on_progress: called with (done, total) in rows.
     """
     names, source = np.unique(np.asarray(sources, str), return_inverse=True)
     order = np.argsort(source, kind="stable")
@@ -142,7 +142,7 @@ def neighbours(vectors: Vectors, sources: Sequence[str], moved: Moved = lambda d
             ends = np.sort(np.stack([source[first], source[second]]), axis=0)
             found = np.column_stack([ends[0] * len(names) + ends[1], -cosine[one[new], column[new]], first, second])
             listed = _nearest_of_each(np.vstack([listed, found]))
-            moved(int(rows[-1]) + 1, len(vectors))
+            on_progress(int(rows[-1]) + 1, len(vectors))
     pairs = tuple((int(row[2]), int(row[3]), round(float(-row[1]), _DIGITS)) for row in listed)
     return Neighbours(np.round(np.minimum(nearest, 1.0), _DIGITS), pairs, count)
 
@@ -233,7 +233,7 @@ def coverage(
     vectors: Vectors,
     kept: Collection[int],
     seeds: int = SEEDS,
-    moved: Moved = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> dict[str, Coverage]:
     """Coverage of each dimension that keeps some and drops some, but not "Other".
 
@@ -242,7 +242,7 @@ def coverage(
         vectors: (n, d) rows of norm 1.
         kept: rows.
         seeds: uniform samples to compare with.
-        moved: called with (done, total) in dimensions.
+        on_progress: called with (done, total) in dimensions.
     """
     is_kept = np.zeros(len(vectors), bool)
     is_kept[list(kept)] = True
@@ -254,7 +254,7 @@ def coverage(
             own = own[by_content(vectors[own])]
             if is_kept[own].any() and not is_kept[own].all():
                 found[name] = _covered(vectors[own].astype(np.float64), is_kept[own], name, seeds)
-            moved(done + 1, len(names))
+            on_progress(done + 1, len(names))
     return found
 
 
@@ -293,10 +293,10 @@ def measure(
         step: shows the progress of comparing and of covering.
     """
     sources = [question.source for question in pool.questions]
-    with step("comparing questions") as moved:
-        near = neighbours(embeddings.vectors, sources, moved)
-    with step("measuring coverage") as moved:
-        covered = coverage(assigned, embeddings.vectors, kept, seeds, moved)
+    with step("comparing questions") as on_progress:
+        near = neighbours(embeddings.vectors, sources, on_progress)
+    with step("measuring coverage") as on_progress:
+        covered = coverage(assigned, embeddings.vectors, kept, seeds, on_progress)
     names, cosines = mean_cosines(embeddings.vectors, sources)
     source = np.array([names.index(one) for one in sources])
     ids = [question.id for question in pool.questions]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from merton.errors import require
 from merton.processes import one_torch_thread
+from merton.progress import OnProgress
 
 Vectors = NDArray[np.float32]
 
@@ -52,7 +53,7 @@ class TextEmbedder:
             "torch": version("torch"),
         }
 
-    def embed(self, texts: Sequence[str], on_progress: Callable[[int, int], None] | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Vectors:
         """(n, 384) rows of norm 1, one for each text; equal texts are embedded once.
 
         Args:
@@ -100,6 +101,6 @@ def text_embedder() -> TextEmbedder:
     return TextEmbedder()
 
 
-def embed_texts(texts: Sequence[str], on_progress: Callable[[int, int], None] | None = None) -> Vectors:
+def embed_texts(texts: Sequence[str], on_progress: OnProgress | None = None) -> Vectors:
     """(n, 384) rows of norm 1, as `TextEmbedder.embed`."""
     return text_embedder().embed(texts, on_progress)

@@ -12,13 +12,14 @@ Without shots it is the definition with the nearest TF-IDF.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, require
+from merton.progress import OnProgress
 from merton.seeding import generator
 from merton.statistics.means import Interval
 from merton.statistics.resampling import interval, resamples
@@ -88,7 +89,7 @@ def voter_agreement(
     folds: int = FOLDS,
     seed: int = 0,
     draws: int = DRAWS,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> VoterAgreement:
     """Compare the computed voters with `Question.dimension`; questions without one are left out.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +24,7 @@ from merton.files import file_sha256
 from merton.leaderboard.published import arena
 from merton.leaderboard.published.arena import ItemScore
 from merton.leaderboard.published.taxonomy import Taxonomy
+from merton.progress import OnProgress
 from merton.results.tables import name_in, plain_number, read_rows
 from merton_studies.curation.llm.asker import Ask, Asker
 from merton_studies.curation.llm.prompting import read_prompt
@@ -119,7 +120,7 @@ def read_answers(path: Path, taxonomy: Taxonomy) -> list[Answered]:
 
 
 def score_answers(
-    answers: Sequence[Answered], judge: Asker | None = None, on_progress: Callable[[int, int], None] | None = None
+    answers: Sequence[Answered], judge: Asker | None = None, on_progress: OnProgress | None = None
 ) -> Scored:
     """The score of every answer.
 

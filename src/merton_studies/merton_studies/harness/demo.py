@@ -13,6 +13,7 @@ import numpy as np
 
 from merton.errors import InputError, require
 from merton.files import locked_folder
+from merton.progress import Step, about
 from merton.statistics.ranking import RankAgreement, agreements, score_draws
 from merton.statistics.raters import RaterAgreement, cohen_kappa
 from merton_studies.curation.cell import make_cell_pool
@@ -27,7 +28,6 @@ from merton_studies.curation.question import Question
 from merton_studies.harness.answerers import answerers
 from merton_studies.harness.evaluation import Evaluation, evaluate
 from merton_studies.harness.sandbox import Sandbox
-from merton_studies.progress import Step, about
 
 CELL, POOL, BENCHMARK, FOUND, SCORES, LADDER = "cell", "pool", "benchmark", "found", "scores", "ladder"
 """Folders of the demonstration: the cell's pool, that with published questions, the small benchmark in the paper's
@@ -95,8 +95,8 @@ def demonstrate(
     """
     sandbox = Sandbox()  # a machine without one is told so before minutes of work
     with locked_folder(out, "merton curate demo"):
-        with step("render questions") as moved:
-            pool = make_cell_pool(out / CELL, count, on_progress=moved)
+        with step("render questions") as on_progress:
+            pool = make_cell_pool(out / CELL, count, on_progress=on_progress)
         texts = Remembered(embed_texts)
         if questions:
             pool = _joined(out, questions, step)
@@ -110,9 +110,9 @@ def demonstrate(
             (f"{LADDER}/pool", pool, ("graded",)),
             (f"{LADDER}/benchmark", curated.pool, ("graded",)),
         ):
-            with about(step, folder)("run answerers") as moved:
+            with about(step, folder)("run answerers") as on_progress:
                 made = answerers(names, asked)
-                found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=moved))
+                found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=on_progress))
         write_page(out / BENCHMARK, pool, out / SCORES)
         models, full, small = found
         agreed = _agreement(full, small)
@@ -125,11 +125,11 @@ def _joined(out: Path, questions: Path, step: Step) -> Pool:
     for form, name in OWN.items():
         if not (questions / name).is_file():
             raise InputError(f"{questions} has no {name}; it needs {' and '.join(OWN.values())}")
-        with about(step, name)("read questions") as moved:
-            import_pool(form, questions / name, out / form, on_progress=moved)
+        with about(step, name)("read questions") as on_progress:
+            import_pool(form, questions / name, out / form, on_progress=on_progress)
         folders.append(out / form)
-    with step("join the pools") as moved:
-        return join(folders, out / POOL, moved)
+    with step("join the pools") as on_progress:
+        return join(folders, out / POOL, on_progress)
 
 
 def _assigned(pool: Pool, curated: Curated) -> list[tuple[Question, str]]:

@@ -32,6 +32,7 @@ from merton.cognition.models.base import MAX_TOKENS
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
 from merton.files import locked_folder, write_file
 from merton.processes import usable_cores
+from merton.progress import OnProgress, unseen
 from merton_studies.annotate.cache import Cache
 from merton_studies.curation.budget import Budget, BudgetExhaustedError, Call
 from merton_studies.curation.pool import Pool
@@ -67,8 +68,6 @@ from merton_studies.harness.scores import (
 BATCH = 250
 """Questions of a process. Ours: a start costs a tenth of a second, and a kill loses no more than a batch."""
 PIPELINE, PIECES, COST, CACHE = "pipeline", "pieces", "cost.json", "answers.sqlite"
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def evaluate(
     seed: int = 0,
     fidelity: bool = False,
     budget: Budget | None = None,
-    on_progress: Progress = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Evaluation:
     """Run every answerer on every question of a pool or curated benchmark, score it, and write the tables.
 
@@ -313,7 +312,7 @@ class _Conversation:
         return reply.text
 
 
-def _counter(total: int, on_progress: Progress) -> Callable[[int], None]:
+def _counter(total: int, on_progress: OnProgress) -> Callable[[int], None]:
     """Counts answers of all threads."""
     done, counting = 0, threading.Lock()
     on_progress(0, total)

@@ -25,6 +25,7 @@ from merton.perception.quality import METRICS
 from merton.perception.quality.learned import TRAINABLE, trainable
 from merton.perception.quality.learned.prepared import prepare_all
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress, Step, quiet
 from merton.results.text import counted, one_line
 from merton_studies.iqa import folds as folding
 from merton_studies.iqa import metric_floors
@@ -46,7 +47,6 @@ from merton_studies.iqa.metric_table import (
     summarised,
 )
 from merton_studies.iqa.values import MetricValues
-from merton_studies.progress import Moved, Step, quiet
 
 REPEATS = 10
 """As in the paper (section 5.1)."""
@@ -137,10 +137,10 @@ def benchmark(
                 if metric in plan.get(fold.split, ()):
                     work.add_training(fold, metric)
         try:
-            with step("prepare the images") as moved:
-                failures = work.prepare(moved)
-            with step("train and test") as moved:
-                failures += _done(work.tasks, workers or usable_cores(), moved)
+            with step("prepare the images") as on_progress:
+                failures = work.prepare(on_progress)
+            with step("train and test") as on_progress:
+                failures += _done(work.tasks, workers or usable_cores(), on_progress)
         except BrokenProcessPool:
             raise InfrastructureError(
                 "a process of the benchmark was killed, perhaps for lack of memory; the same command goes on from there"
@@ -233,7 +233,7 @@ class _Work:
             cost_s = TRAINABLE[metric].cost(len(fold.train), self._epochs)
             self.tasks.append(_Task(folding.train_fold, job, cost_s))
 
-    def prepare(self, moved: Moved) -> list[str]:
+    def prepare(self, on_progress: OnProgress) -> list[str]:
         """Prepare all images for the metrics that are to be trained, image by image: each is decoded once.
 
         Returns why a metric cannot be trained; its trainings are dropped.
@@ -242,11 +242,11 @@ class _Work:
         pairs, failures = self._judged.pairs, []
         try:
             items = [item for pair in pairs for metric in metrics.values() for item in metric.items(pair)]
-            prepare_all(items, self._prepared, moved)
+            prepare_all(items, self._prepared, on_progress)
         except InputError:  # of which metric?
             for name, metric in metrics.items():
                 try:
-                    metric.prepare(pairs, self._prepared, moved)
+                    metric.prepare(pairs, self._prepared, on_progress)
                 except InputError as error:
                     failures.append(f"{name}: {one_line(error, 300)}")
                     self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != name]
@@ -288,7 +288,7 @@ def _file_name(row: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in row)
 
 
-def _done(tasks: Sequence[_Task], workers: int, moved: Moved) -> list[str]:
+def _done(tasks: Sequence[_Task], workers: int, on_progress: OnProgress) -> list[str]:
     """Do all tasks, the longest training first, so that no core waits at the end; returns why some failed."""
     tasks = sorted(tasks, key=lambda task: (isinstance(task.job, Trained), -task.cost_s))
     total_s, done_s, failures = sum(task.cost_s for task in tasks), 0.0, []
@@ -296,7 +296,7 @@ def _done(tasks: Sequence[_Task], workers: int, moved: Moved) -> list[str]:
     def tell(running: Sequence[_Task]) -> None:
         shares_s = [t.cost_s * folding.share_done(t.job.folder) for t in running if isinstance(t.job, Trained)]
         total = math.ceil(total_s)
-        moved(min(int(done_s + sum(shares_s)), total) if running else total, total)
+        on_progress(min(int(done_s + sum(shares_s)), total) if running else total, total)
 
     if workers == 1:
         for task in tasks:

@@ -6,7 +6,7 @@ robots, is ours: the same function with source and tests exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
+from merton.progress import OnProgress, Step, quiet
 from merton.results.csv_writer import csv_text
 from merton.statistics.coefficients import (
     krcc,
@@ -28,7 +29,6 @@ from merton_studies.iqa.judged import JudgedImages, pairs_of
 from merton_studies.iqa.published_iqa import published
 from merton_studies.opinions.human import read_human
 from merton_studies.opinions.splits import split
-from merton_studies.progress import Step, quiet
 
 SEED = 0
 PREPARED = "prepared"
@@ -109,14 +109,16 @@ def train_on(
     pairs = [source.pairs[row] for row in source.train]
     folder = out / f"{metric}-{source.name}"
     folder.mkdir(parents=True, exist_ok=True)
-    with step("prepare the images") as moved:
-        TRAINABLE[metric].prepare(pairs, out / PREPARED, moved)
-    with step("train") as moved:
-        return TRAINABLE[metric].train(pairs, source.scores[source.train], SEED, folder, epochs, moved, out / PREPARED)
+    with step("prepare the images") as on_progress:
+        TRAINABLE[metric].prepare(pairs, out / PREPARED, on_progress)
+    with step("train") as on_progress:
+        return TRAINABLE[metric].train(
+            pairs, source.scores[source.train], SEED, folder, epochs, on_progress, out / PREPARED
+        )
 
 
 def cross(
-    weights: Path, sources: Sequence[ScoredImages], out: Path, on_progress: Callable[[int, int], None] | None = None
+    weights: Path, sources: Sequence[ScoredImages], out: Path, on_progress: OnProgress | None = None
 ) -> list[Tested]:
     """Test a trained metric on the test part of each source.
 

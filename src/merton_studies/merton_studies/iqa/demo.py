@@ -11,6 +11,7 @@ from pathlib import Path
 
 from merton.files import locked_folder
 from merton.perception.quality.learned import TRAINABLE, trainable
+from merton.progress import Step, about
 from merton.study.execution_study import ExecutionStudy, from_json
 from merton_studies.annotate.cases import cases
 from merton_studies.iqa import sample
@@ -29,7 +30,6 @@ from merton_studies.opinions.opinion import (
     read_subjects,
     write_opinions,
 )
-from merton_studies.progress import Step, about
 
 DATASET, VALUES, BENCHMARK = "data", "values", "benchmark"
 """Folders of the demonstration: pictures, values of metrics, and tables, one folder a stage."""
@@ -91,8 +91,8 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         sums = read_subjects(sample.SUBJECTS)
         found = opinions(sums, read_images(data))
         write_opinions(found, out / OPINIONS)
-        with step("measure") as moved:
-            values = metric_values(data, measured, out / VALUES, on_progress=moved)
+        with step("measure") as on_progress:
+            values = metric_values(data, measured, out / VALUES, on_progress=on_progress)
         tables = {}
         for stage, splits in TRAINED.items():
             folder = out / BENCHMARK / stage

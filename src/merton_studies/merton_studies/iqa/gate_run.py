@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from merton.decision.models.base import POLICIES
@@ -12,6 +12,7 @@ from merton.experiment.workers import results
 from merton.perception.images import read_image
 from merton.perception.quality import METRICS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress, unseen
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton_studies.iqa.gate_table import OUTCOMES, measured
@@ -33,7 +34,7 @@ def rows_of_run(
     run: RunDirectory,
     metrics: Sequence[str],
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> list[dict[str, object]]:
     """The rows of `gate_table.GateTable` of a run's trials, in the order of their names.
 

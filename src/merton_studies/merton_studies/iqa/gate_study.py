@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import merton
+from merton.progress import OnStep
 from merton.statistics.risk import (
     CONFIDENCE,
     Curve,
@@ -109,7 +110,7 @@ def gate_study(
     alpha: float,
     seed: int = 0,
     resplits: int = RESPLITS,
-    on_progress: Callable[[str], None] = lambda step: None,
+    on_progress: OnStep = lambda step: None,
 ) -> GateStudy:
     """Study the gates of a table.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from merton.perception.dataset import build, layout, tables, write_sample
 from merton.perception.dataset.tags import TAG_FILES
-from merton_studies.progress import Step, quiet
+from merton.progress import Step, quiet
 
 SUBJECTS = Path(__file__).with_name("sample_subjects.parquet")
 """A row for each subject and picture: sums over the five tasks (`merton_studies.opinions.opinion`)."""
@@ -40,10 +40,10 @@ def make_sample(out: Path, step: Step = quiet) -> tuple[int, int]:
     references = out.with_name(f"{out.name}-references")
     if not (references / TAG_FILES[0]).exists():  # written last
         shutil.rmtree(references, ignore_errors=True)
-        with step("render pictures") as moved:
-            write_sample(references, SCENES, moved, with_photographs=False)
-    with step("distort each 30 times") as moved:
-        build(references, out, like=MANIFEST, on_progress=moved)
+        with step("render pictures") as on_progress:
+            write_sample(references, SCENES, on_progress, with_photographs=False)
+    with step("distort each 30 times") as on_progress:
+        build(references, out, like=MANIFEST, on_progress=on_progress)
     scored = {_key(row): row["sha256"] for row in tables.read_table(MANIFEST)}
     made = {_key(row): row["sha256"] for row in tables.read_table(out / layout.MANIFEST)}
     return sum(made[key] == value for key, value in scored.items()), len(scored)

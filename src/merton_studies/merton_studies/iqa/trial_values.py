@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from merton.files import locked_folder, written_whole
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress, unseen
 from merton.results.records import TrialRecord
 from merton.results.trial_files import first_frame, jpeg, trial_detail
 from merton_studies.iqa.values import PARTS, code_sha256
@@ -45,7 +46,7 @@ def trial_values(
     records: Sequence[TrialRecord],
     names: Sequence[str],
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Values:
     """Measure the first distorted picture of every distorted trial, against the undistorted one of the same instant.
 

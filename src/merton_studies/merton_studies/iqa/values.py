@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ from merton.perception.dataset.tables import read_table
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import one_line
 from merton.world.observation import Image
@@ -100,7 +101,7 @@ def metric_values(
     names: Sequence[str],
     out: Path,
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> MetricValues:
     """Measure every distorted image of a dataset; values that are in `out` already are not measured again.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from merton.progress import OnProgress, unseen
 from merton_studies.people.desk import Desk
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Ledger
@@ -50,7 +51,7 @@ class Study:
 
 def open_study(
     path: Path,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Study:
     """Open the study of a project file; its media are prepared where they are not.
 
@@ -98,9 +99,7 @@ class RecordedStudy:
 
 
 @contextmanager
-def recorded_study(
-    path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Iterator[RecordedStudy]:
+def recorded_study(path: Path, on_progress: OnProgress = unseen) -> Iterator[RecordedStudy]:
     """The record of the study of a project file, open for the block; arguments and errors are those of `open_study`."""
     from merton_studies.people.project import read_project
     from merton_studies.people.protocols import protocol_named

@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 import merton
 from merton.errors import InfrastructureError, InputError
 from merton.files import file_sha256, refuse_filled, write_file
+from merton.progress import OnStep
 from merton.results.csv_writer import write_csv
 from merton.results.parquet import require_pyarrow
 from merton_studies.release.answers import model_answers, opinions, people
@@ -26,7 +27,7 @@ from merton_studies.release.card import (
 )
 from merton_studies.release.croissant import croissant
 from merton_studies.release.licences import Sources
-from merton_studies.release.part import DatasetPart, LeftOut, Progress
+from merton_studies.release.part import DatasetPart, LeftOut
 from merton_studies.release.pictures import pictures
 from merton_studies.release.record import record
 from merton_studies.release.shards import SHARD_BYTES, Written, write_shards
@@ -69,7 +70,7 @@ def export_hub(
     out: Path,
     content: Content,
     about: About,
-    progress: Progress = lambda text: None,
+    progress: OnStep = lambda text: None,
 ) -> Published:
     """Write a dataset folder, whole or not at all; the same content gives the same bytes.
 
@@ -106,7 +107,7 @@ def export_hub(
     return Published(tables, [entry for part in parts for entry in part.left_out])
 
 
-def _parts(content: Content, about: About, progress: Progress) -> list[DatasetPart]:
+def _parts(content: Content, about: About, progress: OnStep) -> list[DatasetPart]:
     parts, shown = [], None
     if content.dataset:
         progress("reading the dataset")
@@ -135,7 +136,7 @@ def _written(
     out: Path,
     parts: Sequence[DatasetPart],
     about: About,
-    progress: Progress,
+    progress: OnStep,
 ) -> list[Written]:
     known = {"dataset": about.name, "licence": about.licence.spdx, "merton": merton.__version__}
     tables = []

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from merton_studies.release.table import Table
-
-Progress = Callable[[str], None]
-"""Called with a line of text at the start of each long step."""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from merton.experiment.run_names import find_run
 from merton.leaderboard.snapshot.contents import Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_json
 from merton.pages.words import flat
+from merton.progress import OnStep
 from merton.results.export import TABLES
 from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
 from merton.results.tables import json_object
-from merton_studies.release.part import DatasetPart, Progress
+from merton_studies.release.part import DatasetPart
 from merton_studies.release.table import (
     TEST,
     Field,
@@ -103,7 +104,7 @@ BOARD_FIELDS = (
 )
 
 
-def record(runs: Sequence[Path], boards: Sequence[str], progress: Progress) -> DatasetPart:
+def record(runs: Sequence[Path], boards: Sequence[str], progress: OnStep) -> DatasetPart:
     """Trials of runs, and ratings and boards of the runs together and of each board.
 
     Args:

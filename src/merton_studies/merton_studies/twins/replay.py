@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress, unseen
 from merton.recording.reader import recording_sha256, torn_note
 from merton.results.records import TestCase
 from merton_studies.twins.motion import TOLERANCE_M
@@ -57,7 +58,7 @@ def replay(
     settings: Sequence[Setting],
     policy: str | None = None,
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Replay:
     """The twins of the undistorted trials of a recording.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from merton.leaderboard.snapshot.rows import (
     unanswered_warning,
     unrated_warning,
 )
+from merton.progress import OnStep
 from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.agi_elo import SEED, SHUFFLES
 from merton.rating.checking import MatchTable
@@ -35,8 +36,6 @@ SHARE = 0.99
 
 LEAST_HELD_OUT = 50
 """With fewer matches a fifth of them is too few to judge a method."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class BothMethods:
 
 
 def compute(
-    inputs: Inputs, name: str, schema_version: int, checks: bool = True, progress: Progress = lambda text: None
+    inputs: Inputs, name: str, schema_version: int, checks: bool = True, progress: OnStep = lambda text: None
 ) -> Snapshot:
     """The snapshot of these inputs; their order plays no part.
 
@@ -114,7 +113,7 @@ def compute(
     return replace(rounded(snapshot), matches=_indexed(table, agents, cases))
 
 
-def rate_both(table: MatchTable, progress: Progress = lambda text: None) -> BothMethods:
+def rate_both(table: MatchTable, progress: OnStep = lambda text: None) -> BothMethods:
     """The ratings of a board: AGI-Elo of `SHUFFLES` orders, and the likelihood unless it refuses the matches."""
     progress(
         f"rating {len(table.agent_ids)} agents on {len(table.case_ids)} cases: {len(table.scores)} matches, "
@@ -129,7 +128,7 @@ def rate_both(table: MatchTable, progress: Progress = lambda text: None) -> Both
         return BothMethods(ratings, None, (refusal,) if len(table.scores) else ())
 
 
-def _gaps(rated: BothMethods, progress: Progress) -> dict[str, tuple[Gap, ...]]:
+def _gaps(rated: BothMethods, progress: OnStep) -> dict[str, tuple[Gap, ...]]:
     """The gaps to mastery by agent, by the method that gives the ranks; to a share of the cases by likelihood alone."""
     ratings = rated.likelihood or rated.agi_elo
     agents: Mapping[str, Rated] = ratings.agents
@@ -179,7 +178,7 @@ def _swaps(ratings: agi_elo.Ratings) -> tuple[Swap, ...]:
     return tuple(found)
 
 
-def _checks(table: MatchTable, rated: BothMethods, progress: Progress) -> tuple[MethodCheck, ...]:
+def _checks(table: MatchTable, rated: BothMethods, progress: OnStep) -> tuple[MethodCheck, ...]:
     """Both methods against their own matches, and against held-out ones where there are enough."""
     found = []
     for name, ratings, rate in (

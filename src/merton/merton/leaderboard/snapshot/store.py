@@ -17,10 +17,11 @@ from pydantic import TypeAdapter
 
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.snapshot.compute import Progress, compute
+from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import receipts
+from merton.progress import OnStep
 from merton.results.matrix import ResponseMatrix
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC, checked_metric
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
@@ -53,7 +54,7 @@ class StoredSnapshot:
 def take(
     store: ResultStore,
     name: str | None = None,
-    progress: Progress = lambda text: None,
+    progress: OnStep = lambda text: None,
     window: str | None = None,
     checks: bool = True,
     metric: str = DEFAULT_METRIC,
@@ -108,7 +109,7 @@ def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapsh
     return compute(Inputs(trials), name, SCHEMA_VERSION, checks=False)
 
 
-def of_matrix(matrix: ResponseMatrix, name: str | None = None, progress: Progress = lambda text: None) -> Snapshot:
+def of_matrix(matrix: ResponseMatrix, name: str | None = None, progress: OnStep = lambda text: None) -> Snapshot:
     """The snapshot of a response matrix, the same as that of a record into which only this matrix was imported."""
     return compute(inputs_of_matrix(matrix), name or DEFAULT_NAME, SCHEMA_VERSION, True, progress)
 
@@ -191,7 +192,7 @@ def latest(store: ResultStore) -> Snapshot | None:
     return None
 
 
-def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: None) -> tuple[str, ...]:
+def verify(store: ResultStore, data: bytes, progress: OnStep = lambda text: None) -> tuple[str, ...]:
     """Compute the snapshot in `data` again from the record and compare the bytes.
 
     Returns:

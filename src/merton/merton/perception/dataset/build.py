@@ -7,7 +7,7 @@ their bytes depend neither on interruptions nor on the number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
+from merton.progress import OnProgress
 from merton.results.csv_writer import csv_text
 from merton.results.parquet import require_pyarrow
 
@@ -51,7 +52,7 @@ def build(
     workers: int | None = None,
     bounds: Mapping[str, float] | None = None,
     like: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> BuildResult:
     """Make a dataset from a folder of images, or continue one that was interrupted.
 
@@ -101,7 +102,7 @@ def _built(
     out: Path,
     settings: dict[str, Any],
     workers: int,
-    on_progress: Callable[[int, int], None] | None,
+    on_progress: OnProgress | None,
 ) -> BuildResult:
     """Run all jobs, then write the tables."""
     each = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain, product
 from pathlib import Path
@@ -14,6 +14,7 @@ from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
 from merton.perception.images import encode_image
+from merton.progress import OnProgress
 
 SPLITS = ("test", "shift")
 """Splits of the scenes that are rendered: no model that comes with Merton was trained on one of them."""
@@ -31,7 +32,7 @@ _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 
 
 def write_sample(
-    out: Path, scenes: int, on_progress: Callable[[int, int], None] | None = None, *, with_photographs: bool = True
+    out: Path, scenes: int, on_progress: OnProgress | None = None, *, with_photographs: bool = True
 ) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
+from merton.progress import OnProgress
 
 
-def verify(out: Path, on_progress: Callable[[int, int], None] | None = None) -> list[str]:
+def verify(out: Path, on_progress: OnProgress | None = None) -> list[str]:
     """Hash every file of a dataset again; returns a sentence for each difference.
 
     Differences are files that are missing, changed, or in a folder of images without a row in a table.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import cv2
@@ -15,6 +15,7 @@ from merton.errors import InputError
 from merton.perception.distortion import DISTORTIONS, Distortion, distort
 from merton.perception.images import encode_image
 from merton.perception.quality import measure
+from merton.progress import OnProgress, unseen
 from merton.seeding import generator
 from merton.world.observation import Image
 
@@ -36,7 +37,7 @@ def gallery(
     path: Path,
     seed: int = 0,
     levels: Sequence[int] = (1, 2, 3, 4, 5),
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> None:
     """Write the gallery of an image.
 

@@ -11,7 +11,7 @@ import json
 import math
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ from merton.config import Model, loads
 from merton.errors import InputError, require
 from merton.files import claim_folder, locked_folder, written_whole
 from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
+from merton.progress import OnProgress
 from merton.seeding import generator
 from merton_studies.curation.cell.choosing import (
     SHARES,
@@ -68,7 +69,7 @@ def make_cell_pool(
     out: Path,
     questions: int = 3000,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
     workers: int | None = None,
 ) -> Pool:
     """Render a pool of questions with exact answers, or continue one that was interrupted; same arguments, same bytes.
@@ -149,7 +150,7 @@ def _worked(
     names: Sequence[tuple[str, int]],
     seed: int,
     workers: int,
-    on_progress: Callable[[int, int], None] | None,
+    on_progress: OnProgress | None,
 ) -> list[Piece]:
     """The work on all scenes in their order; that which is there already is kept."""
     files = {name: out / _SCENES / f"{name[0]}_{name[1]}.json" for name in names}

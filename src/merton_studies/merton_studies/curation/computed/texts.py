@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.progress import OnProgress
 from merton_studies.curation.question import Question
 from merton_studies.curation.taxonomy import Dimension
 
@@ -35,7 +36,7 @@ class Remembered:
         self,
         embed: Callable[..., NDArray[np.float32]],
         texts: Sequence[str] = (),
-        on_progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self._embed = embed
         self._known: dict[str, NDArray[np.float32]] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import UNFINISHED, file_sha256, locked_folder
+from merton.progress import OnProgress, unseen
 from merton_studies.curation.importing.columns import columns_of
 from merton_studies.curation.importing.lines import (
     OPEN_EQA,
@@ -19,7 +20,7 @@ from merton_studies.curation.importing.lines import (
     sqa3d,
 )
 from merton_studies.curation.importing.media import MediaFolder
-from merton_studies.curation.importing.questions import OnProgress, questions_of
+from merton_studies.curation.importing.questions import questions_of
 from merton_studies.curation.importing.tables import (
     CsvTable,
     Table,
@@ -74,7 +75,7 @@ def import_pool(
     columns: Mapping[str, tuple[str, ...]] | None = None,
     split: str = "",
     pictures: Path | None = None,
-    on_progress: OnProgress = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Imported:
     """Read a benchmark and write it as a pool; the same input again, also after a kill, gives the same bytes.
 
@@ -130,7 +131,7 @@ def import_pool(
     return Imported(pool, tuple(remarks))
 
 
-def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = lambda done, total: None) -> Pool:
+def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = unseen) -> Pool:
     """One pool of several, their pictures copied; raises InputError if two have a question with one id."""
     read = [read_pool(folder) for folder in pools]
     sources: dict[str, BenchmarkSource] = {}

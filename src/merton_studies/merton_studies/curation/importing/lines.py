@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, did_you_mean
+from merton.progress import OnProgress
 from merton.results.tables import file_bytes, json_entries, json_objects, json_value
 from merton.results.tables import plain_text as plain
 from merton_studies.curation.importing.answers import answers_in, open_answers
 from merton_studies.curation.importing.media import MediaFolder
-from merton_studies.curation.importing.questions import OnProgress, Refusals, question_of
+from merton_studies.curation.importing.questions import Refusals, question_of
 from merton_studies.curation.question import BenchmarkSource, Question
 
 Placed = tuple[str, dict[str, Any]]

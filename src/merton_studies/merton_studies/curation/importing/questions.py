@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from merton.config import validated
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 from merton_studies.curation.importing.answers import answers_in, open_answers
@@ -23,8 +24,6 @@ from merton_studies.curation.importing.columns import Columns
 from merton_studies.curation.importing.media import MediaFolder
 from merton_studies.curation.importing.tables import Table
 from merton_studies.curation.question import Question
-
-OnProgress = Callable[[int, int], None]
 
 
 class Refusals:

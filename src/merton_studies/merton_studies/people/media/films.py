@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +32,7 @@ from merton.experiment.plan import Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import cells, results
 from merton.files import claim_folder, locked_folder, write_file
+from merton.progress import OnProgress, unseen
 from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
@@ -93,7 +94,7 @@ def make_films(
     out: Path,
     per_task: int,
     planted: bool,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Made:
     """Film trials of a run that the embedded cell carried out, on all cores; goes on where it was interrupted.
 

@@ -15,6 +15,7 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.perception.images import decode_image, encode_image
+from merton.progress import OnProgress
 from merton.world.observation import Image
 from merton_studies.people.media.sizes import padded
 
@@ -57,7 +58,7 @@ def prepare_image(source: Path | Image, folder: Path) -> tuple[Path, int, int]:
 def in_parallel(
     prepare: Callable[[Source], Result],
     sources: Sequence[Source],
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Result]:
     """The results of `prepare` for each source, in their order, on all cores: decoders and encoders run beside Python.
 

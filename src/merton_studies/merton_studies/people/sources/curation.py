@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
 from merton_studies.people.source_settings import Curation
@@ -19,7 +18,7 @@ VIDEO_HZ = 2.0
 """Frames a second of a question's video, whose pool does not say it."""
 
 
-def items_of(loaded: Loaded, settings: Curation, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Curation, on_progress: OnProgress) -> list[Item]:
     """The items, by the seeded draw of `merton_studies.curation.sheet.draw`: as many of a dimension as of others.
 
     Pictures have the roles "image", "image2" and so on; the frames of a video are one reel, "video".

@@ -5,12 +5,12 @@ The images of one scene by several cameras are of one scene here too, as in anno
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, UnknownNameError
+from merton.progress import OnProgress
 from merton.seeding import generator
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
@@ -22,7 +22,7 @@ MOST_CONDITIONS = 20
 REFERENCE = "reference"
 
 
-def items_of(loaded: Loaded, settings: Dataset, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Dataset, on_progress: OnProgress) -> list[Item]:
     """The items, by reference, distortion and level.
 
     Quality: each reference, hidden among `each` copies of its own draw. Pairs: `each` kinds of distortion at a level
@@ -87,7 +87,7 @@ def _pairs(
     folder: Path,
     copies: dict[str, list[dict[str, Any]]],
     scenes: dict[str, str],
-    on_progress: Callable[[int, int], None],
+    on_progress: OnProgress,
 ) -> list[Item]:
     of_reference = {name: {_condition(row): row for row in rows} for name, rows in copies.items()}
     common = sorted(set.intersection(*(set(rows) for rows in of_reference.values())))

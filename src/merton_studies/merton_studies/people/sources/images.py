@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
 from merton_studies.people.source_settings import Images
@@ -16,7 +16,7 @@ REFERENCE = "reference"
 """Name, without its ending, of the hidden reference of the pictures in a folder."""
 
 
-def items_of(loaded: Loaded, settings: Images, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Images, on_progress: OnProgress) -> list[Item]:
     """The items, by path.
 
     Quality: a picture called `reference` is the hidden reference of those in its folder. Pairs: each two pictures of a
@@ -53,7 +53,7 @@ def _facts(protocol: str, name: str, references: dict[str, str]) -> dict[str, st
 
 
 def _pairs(
-    loaded: Loaded, folder: Path, names: list[str], texts: dict[str, str], on_progress: Callable[[int, int], None]
+    loaded: Loaded, folder: Path, names: list[str], texts: dict[str, str], on_progress: OnProgress
 ) -> list[Item]:
     scenes: dict[str, list[str]] = {}
     for name in names:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton.results.tables import name_in, read_rows
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
@@ -16,7 +16,7 @@ COLUMNS = ("model", "scenario", "video", "instruction", "plan")
 LONGEST_TEXT = 20_000
 
 
-def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Outputs, on_progress: OnProgress) -> list[Item]:
     """An item for each row, in the order of the table; the scenario is the scene.
 
     `video` names a video, a picture or a folder of pictures, relative to the table.

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton_studies.people.item import Medium
 from merton_studies.people.media.image import in_parallel, prepare_image
 from merton_studies.people.media.reel import reel_of_pictures
@@ -21,7 +22,7 @@ Prepared = Callable[[str], Medium]
 """Role to medium."""
 
 
-def images_prepared(files: Sequence[Path], folder: Path, on_progress: Callable[[int, int], None]) -> list[Prepared]:
+def images_prepared(files: Sequence[Path], folder: Path, on_progress: OnProgress) -> list[Prepared]:
     """The medium of each picture, prepared on all cores."""
     return in_parallel(partial(image_prepared, folder=folder), files, on_progress)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -27,20 +27,19 @@ from pydantic import Field, RootModel
 
 from merton.config import load, validated
 from merton.errors import InputError
+from merton.progress import OnProgress, unseen
 from merton_studies.people.item import Item
 from merton_studies.people.media.sizes import make_alike
 from merton_studies.people.project import Loaded
 from merton_studies.people.protocol import Protocol
 from merton_studies.people.protocols import protocol_named
 
-OnProgress = Callable[[int, int], None]
-
 
 class GoldAnswers(RootModel[Annotated[dict[str, dict[str, Any]], Field(min_length=1)]]):
     """The file of gold items: id of an item to its right answer."""
 
 
-def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None) -> tuple[Item, ...]:
+def items_of(loaded: Loaded, on_progress: OnProgress = unseen) -> tuple[Item, ...]:
     """All items of a project in a fixed order, with unique ids; media are prepared once and then found again.
 
     Args:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from merton.errors import ErrorCode, InputError, UnknownNameError
+from merton.progress import OnProgress
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
 from merton_studies.people.source_settings import Recording
@@ -28,7 +29,7 @@ class _Trial:
     scene: int = -1
 
 
-def items_of(loaded: Loaded, settings: Recording, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Recording, on_progress: OnProgress) -> list[Item]:
     """An item for each trial that has a result which a judge tells, in the order of the recording.
 
     A trial begins where the cell was prepared for it, or after the result before it. A picture stands until the next

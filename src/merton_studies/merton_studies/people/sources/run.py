@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from merton.errors import ErrorCode, InputError, UnknownNameError
+from merton.progress import OnProgress
 from merton.results.records import Outcome, TrialRecord
 from merton.seeding import generator
 from merton_studies.people.item import Item
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 TOP = "top"
 
 
-def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Run, on_progress: OnProgress) -> list[Item]:
     """The items, by case and agent.
 
     trials: each trial whose success a judge tells: not those that ended by the gate, a fault or an abstention.
@@ -119,9 +120,7 @@ def _episodes(chosen: Sequence[TrialRecord], records: Sequence[TrialRecord]) -> 
     ]  # fmt: skip
 
 
-def _films(
-    loaded: Loaded, place: str, records: Sequence[TrialRecord], on_progress: Callable[[int, int], None]
-) -> dict[str, Prepared]:
+def _films(loaded: Loaded, place: str, records: Sequence[TrialRecord], on_progress: OnProgress) -> dict[str, Prepared]:
     """Trial to its film; without those that were not filmed."""
     folder = loaded.place(place)
     if not (folder / TABLE).is_file():
@@ -169,7 +168,7 @@ class _Pictures:
 
         return shown_text(self._detail(record), "instruction")
 
-    def prepared(self, records: Sequence[TrialRecord], on_progress: Callable[[int, int], None]) -> dict[str, Prepared]:
+    def prepared(self, records: Sequence[TrialRecord], on_progress: OnProgress) -> dict[str, Prepared]:
         """Trial to its reel; without those that kept no pictures.
 
         Raises:

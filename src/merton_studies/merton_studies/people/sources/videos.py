@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from merton.errors import InputError
+from merton.progress import OnProgress
 from merton.results.tables import name_in, read_rows
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
@@ -51,7 +51,7 @@ def films_in(folder: Path) -> dict[Place, Film]:
 _NAMES = ("team", "task", "video", "scene", "trial")
 
 
-def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int], None]) -> list[Item]:
+def items_of(loaded: Loaded, settings: Videos, on_progress: OnProgress) -> list[Item]:
     """An item for each video of a team, beside the reference video of the same task and name.
 
     A video is a file, or a folder of pictures; its name without the ending is that of its reference. A team may lack

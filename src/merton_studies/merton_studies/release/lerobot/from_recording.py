@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from merton import __version__
 from merton.errors import InputError, require
 from merton.perception.camera.decoding import file_of
 from merton.perception.images import decode_image
+from merton.progress import OnProgress, unseen
 from merton.recording.messages import header_ns, namespace_of, picture_topics, reading
 from merton.recording.reader import RecordingReader, recording_sha256
 from merton.results.parquet import require_pyarrow
@@ -39,7 +40,7 @@ def export(
     out: Path,
     fps: int | None,
     successful: bool,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = unseen,
 ) -> Exported:
     """Write the trials of a recording as a dataset of LeRobot; goes on where it was interrupted.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from merton.experiment.trial import rounded
 from merton.experiment.workers import cells, results
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.stream import DistortionSetting
+from merton.progress import OnProgress, unseen
 from merton.results.parquet import require_pyarrow
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
@@ -36,9 +37,7 @@ MOST_HZ = round(1 / SLICE_S)
 """The rate at which a run records the tool's path."""
 
 
-def export(
-    run: Path, out: Path, fps: int, successful: bool, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Exported:
+def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProgress = unseen) -> Exported:
     """Write the executed trials of a run as a dataset of LeRobot, on all cores; goes on where it was interrupted.
 
     Each trial is carried out again. One whose path is not the recorded one, to the last digit, is left out.

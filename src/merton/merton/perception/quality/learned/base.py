@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from merton.errors import MissingDependencyError
 from merton.perception.quality.pairs import ImagePair
+from merton.progress import OnProgress
 from merton.registry import Registry
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ class TrainableMetric(Protocol):
         """About how long a training on so many images lasts, for the progress of many: in seconds of one core."""
         ...
 
-    def prepare(
-        self, pairs: Sequence[ImagePair], cache: Path, on_progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress | None = None) -> None:
         """Compute what the metric needs of each image and keep it in a folder, with all usable cores.
 
         The folder may be shared by metrics, trainings and processes. An image that has changed is computed anew.
@@ -72,7 +71,7 @@ class TrainableMetric(Protocol):
         seed: int,
         folder: Path,
         epochs: int | None = None,
-        on_progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress | None = None,
         cache: Path | None = None,
     ) -> Path:
         """Learn, or go on learning after a kill, and write the weights.

@@ -18,6 +18,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.perception.images import read_image
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.progress import OnProgress
 from merton.world.observation import Image
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ Item = tuple[Preparation, tuple[Path, ...]]
 """A preparation, and the files of the images that it is made of."""
 
 
-def prepare_all(items: Sequence[Item], cache: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
+def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress | None = None) -> None:
     """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`.
 
     Progress counts the items that the cache does not hold yet. What was done before an error stays.

@@ -7,7 +7,7 @@ dominate. Importing it needs torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from merton.files import written_whole
 from merton.perception.quality.learned.prepared import Array
 from merton.perception.quality.learned.weights import refuse_other_training
 from merton.processes import one_torch_thread
+from merton.progress import OnProgress
 from merton.seeding import derive_seed, generator
 
 CHECKPOINT = "checkpoint.pt"
@@ -57,7 +58,7 @@ def fit(
     seed: int,
     folder: Path,
     identity: str,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Train a network on what was prepared of images, from where the checkpoint in the folder ends.
 
