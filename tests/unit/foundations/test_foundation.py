@@ -30,7 +30,7 @@ from merton.errors import (
     require,
 )
 from merton.experiment.plan import ExperimentSpec
-from merton.files import UNFINISHED, resource, write_file, written_whole
+from merton.files import UNFINISHED, claim_folder, refuse_filled, resource, write_file, written_whole
 from merton.registry import Registry
 from merton.seeding import derive_seed, generator
 from merton.world import geometry, tasks
@@ -316,3 +316,27 @@ def test_the_quickstart_has_enough_trials_scenes_and_distortions() -> None:
     assert len(learned) >= 2
     assert all(verbs <= set(entry.settings["verbs"]) for entry in learned), "they claim all of them"
     assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 6
+
+
+def test_a_folder_belongs_to_the_work_that_claimed_it(tmp_path: Path) -> None:
+    work, settings = tmp_path / "settings.json", {"seed": 1, "levels": (1, 2)}
+    claim_folder(work, settings, "a dataset")
+    before = work.read_bytes()
+    (tmp_path / "piece").write_text("made")
+    claim_folder(work, settings, "a dataset")
+    assert work.read_bytes() == before
+    with pytest.raises(InputError, match="holds a dataset with other seed and levels; choose another folder"):
+        claim_folder(work, {"seed": 2, "levels": (1,)}, "a dataset")
+    work.unlink()
+    with pytest.raises(InputError, match="is neither empty nor a dataset; choose another folder"):
+        claim_folder(work, settings, "a dataset")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["piece"], "a refusal leaves nothing behind"
+
+
+def test_only_an_empty_folder_or_none_is_filled_anew(tmp_path: Path) -> None:
+    refuse_filled(tmp_path / "new")
+    refuse_filled(tmp_path)
+    (tmp_path / "mine").write_text("mine")
+    for taken in (tmp_path, tmp_path / "mine"):
+        with pytest.raises(InputError, match="is not an empty folder; choose another one"):
+            refuse_filled(taken)

@@ -204,6 +204,10 @@ def test_scores_come_back_to_the_last_bit(scores: dict[str, float]) -> None:
     assert scores_bytes(dict(reversed(scores.items()))) == scores_bytes(scores)
 
 
+def test_no_item_of_a_submission_is_a_formula_in_a_spreadsheet() -> None:
+    assert scores_bytes({"=1+1": 0.5, "a": 1.0}) == b"item,score\n'=1+1,0.5\na,1.0\n"
+
+
 @pytest.mark.parametrize("score", ["0", "1", "1.0", ".5", "0.5 ", "5e-1", "1.", "1E-300", "0.0000"])
 def test_plain_decimal_numbers_are_scores(score: str) -> None:
     assert read_item_scores(f"item,score\r\na,{score}\r\n".encode(), "scores.csv")[0] == {"a": float(score)}

@@ -34,6 +34,23 @@ def test_times_are_shown_to_the_second_and_other_texts_as_they_are() -> None:
     assert words.date_and_time(None) == "at an unknown time"
 
 
+def test_nested_settings_are_rows_with_one_text_each() -> None:
+    settings = {
+        "seeds": {"kmeans": 0, "runs": (1, 2)},
+        "limit": 0.1 + 0.2,
+        "sources": [{"name": "a"}, {"name": "b"}, "c"],
+        "none": {},
+    }
+    assert words.flat(settings) == [
+        ("seeds · kmeans", "0"),
+        ("seeds · runs", "1, 2"),
+        ("limit", "0.3"),
+        ("sources 1 · name", "a"),
+        ("sources 2 · name", "b"),
+        ("sources 3", "c"),
+    ]
+
+
 def test_words_that_only_the_distorted_answer_has_are_marked() -> None:
     assert words.marked("a red cup", "a <b> cup left") == "a <mark>&lt;b&gt;</mark> cup <mark>left</mark>"
 
