@@ -21,7 +21,7 @@ class Held:
 
 
 class ThreadEngine:
-    """See `merton.experiment.pool.Engine`; `hired` counts its workers, `stillborn` of them die as they start."""
+    """See `merton.pool.Engine`; `hired` counts its workers, `stillborn` of them die as they start."""
 
     def __init__(self, stillborn: int = 0) -> None:
         self.hired = self.ended = 0

@@ -34,10 +34,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from merton.errors import MissingDependencyError
 from merton.experiment import workers
 from merton.experiment.plan import Trial
-from merton.experiment.pool import Engine, LocalEngine, Pool, Shared
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import BATCH, Made, cells, complete
+from merton.experiment.workers import BATCH, Made, complete
 from merton.files import write_file
+from merton.pool import Engine, LocalEngine, Pool, Shared, open_pool
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 
@@ -74,7 +74,7 @@ def measure(scenes: int, together: Sequence[int]) -> dict[str, Any]:
             found["processor_efficiency"] = alone["worker_cpu_ms_a_trial"] / found["worker_cpu_ms_a_trial"]
             result[f"workers_{number}"] = found
         try:
-            from merton.experiment.ray_engine import RayEngine
+            from merton.cluster import RayEngine
 
             result["ray_2_actors"] = run(Path(folder), "ray_2_actors", 2, RayEngine(2), kill=True)
         except MissingDependencyError as error:
@@ -99,7 +99,7 @@ def run(folder: Path, name: str, workers: int, engine: Engine, kill: bool = Fals
     directory = RunDirectory.create(folder / "runs", folder / "scale.yaml", name)
     faults: list[str] = []
     killed_s, load, own_s, started_s, first_s = 0.0, os.getloadavg()[0], time.process_time(), time.monotonic(), 0.0
-    with ResultStore(directory.database) as store, cells(workers, engine, faults.append) as pool:
+    with ResultStore(directory.database) as store, open_pool(workers, engine, faults.append) as pool:
         for done, total in complete(pool, directory, store):
             first_s = first_s or time.monotonic()
             if kill and done == total // 3:
@@ -170,7 +170,7 @@ def driver(folder: Path, sizes: dict[str, float], trials: int) -> dict[str, floa
     shape = (int(sizes["pictures"]), int(sizes["trial_json"] / 54))
     work, workers.run_trial_here = workers.run_trial_here, partial(free, shape)
     try:
-        with ResultStore(directory.database) as store, cells(2) as pool:
+        with ResultStore(directory.database) as store, open_pool(2) as pool:
             found = complete(pool, directory, store)
             next(found)
             cpu_s, started_s = time.process_time(), time.perf_counter()

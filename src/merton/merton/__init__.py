@@ -21,6 +21,7 @@ __all__ = [
     "monitor",
     "pages",
     "perception",
+    "pool",
     "processes",
     "progress",
     "rating",

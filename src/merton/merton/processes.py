@@ -9,15 +9,19 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from merton.errors import InfrastructureError, MertonError
+from merton.errors import InfrastructureError, InputError, MertonError
+from merton.files import locked_folder
+
+_Result = TypeVar("_Result")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of every worker: more threads would compete for cores, and their number may change a sum's last bit."""
@@ -68,20 +72,71 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_initialize)
 
 
-@contextmanager
-def resumable_work(out: Path) -> Iterator[None]:
-    """Around work of a pool on a folder that the same command can finish later.
+def carried_out(
+    work: Callable[..., _Result],
+    jobs: Sequence[tuple[Any, ...]],
+    workers: int | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, _Result]]:
+    """Carry work out on every job, in processes of this machine; one worker, or one job, runs in this process.
+
+    Yields the index of each job with its result, in the order of completion; jobs are begun in their order. If the
+    iterator ends early, by an error or by Ctrl-C, the workers end at once and unfinished work is lost.
+
+    Args:
+        work: a function of a module.
+        jobs: its arguments.
+        workers: processes, >= 1; None: one for each core that this process may use.
+        on_wait: called at least every second while workers are busy: for progress within a job.
 
     Raises:
-        InfrastructureError: in place of the errors of a worker that was killed, and of a folder that cannot be written.
+        InputError: fewer workers than one.
+        InfrastructureError: a worker was killed; and what the work raises.
     """
+    if workers is not None and workers < 1:
+        raise InputError(f"at least one worker is needed, got {workers}")
+    count = min(workers or usable_cores(), len(jobs))
+    if count <= 1:
+        for index, job in enumerate(jobs):
+            yield index, work(*job)
+        return
+    waiting, under_way = iter(enumerate(jobs)), dict[Future[_Result], int]()
+    pool = worker_pool(count)
     try:
-        yield
+        while True:
+            with one_thread_each():  # a process starts when there is work for it
+                for index, job in islice(waiting, 2 * count - len(under_way)):
+                    under_way[pool.submit(work, *job)] = index
+            if not under_way:
+                return
+            done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield under_way.pop(future), future.result()
+            on_wait()
     except BrokenProcessPool:
         raise InfrastructureError(
-            "a process was killed, perhaps for lack of memory (fewer workers need less); the same command goes on from "
-            "there"
+            "a process was killed, perhaps for lack of memory (fewer workers need less): run the same command again, "
+            "which keeps all that is on the disk"
         ) from None
+    finally:
+        stop_workers(pool)
+
+
+@contextmanager
+def resumable_work(out: Path, command: str) -> Iterator[None]:
+    """Around work on a folder that the same command can finish later; the folder is made, and locked meanwhile.
+
+    Args:
+        out: the folder.
+        command: its name, for the message to a second process.
+
+    Raises:
+        InputError: another process is at work there, or it is a file.
+        InfrastructureError: in place of the OSError of a folder that cannot be written, as on a full disk.
+    """
+    try:
+        with locked_folder(out, command):
+            yield
     except OSError as error:
         raise InfrastructureError(
             f"cannot write into {str(out)!r}: {error.strerror or error}; once it can be, the same command goes on from "

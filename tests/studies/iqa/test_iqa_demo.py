@@ -40,8 +40,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header, *trials = demo.SAMPLE.read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "trials.csv").write_text(header + "".join(trials[::4]), encoding="utf-8")
     monkeypatch.setattr(demo, "SAMPLE", tmp_path / "trials.csv")
-    for module in ("perception.dataset.build", "iqa.values", "iqa.benchmark"):  # to begin a process takes longer
-        monkeypatch.setattr(sys.modules[f"merton.{module}"], "usable_cores", lambda: 1)
+    monkeypatch.setattr("merton.processes.usable_cores", lambda: 1)  # to begin a process takes longer
 
 
 @pytest.mark.usefixtures("renders")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -39,7 +38,7 @@ def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
     pyarrow.parquet.write_table(scored.filter(few), shortened)
     monkeypatch.setattr(sample, "SCENES", 1)
     monkeypatch.setattr(sample, "MANIFEST", shortened)
-    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "usable_cores", lambda: 1)
+    monkeypatch.setattr("merton.processes.usable_cores", lambda: 1)
     steps = set()
 
     def step(name: str) -> AbstractContextManager[Callable[[int, int], None]]:

@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Metric, "missing", lambda metric: None if metric.name in METRICS else "too slow for a test")
-    monkeypatch.setattr(trial_values, "usable_cores", lambda: 1)
+    monkeypatch.setattr("merton.processes.usable_cores", lambda: 1)
     monkeypatch.setattr("merton.statistics.clustered.DRAWS", 100)
     monkeypatch.setattr("merton.statistics.clustered.PERMUTATIONS", 100)
 

@@ -16,10 +16,11 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
-from merton.experiment.workers import cells, complete
+from merton.experiment.workers import complete
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.inputs import Inputs
+from merton.pool import open_pool
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.results.store import ResultStore
 
@@ -87,7 +88,7 @@ def test_doing_nothing_is_measured_against_the_oracle_which_is_in_no_record(tmp_
     assert run_here(run, LocalPorts()) == [], "nothing is run again"
 
     workers = runs.small_run(tmp_path, "workers", EXPERIMENT)
-    with ResultStore(workers.database) as store, cells(2) as pool:
+    with ResultStore(workers.database) as store, open_pool(2) as pool:
         for done, left in complete(pool, workers, store):
             assert left == 10
             if done == 5:

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import runs
+from merton import pool as pool_module
 from merton.cli import runs as commands
 from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
@@ -20,6 +21,7 @@ from merton.experiment import workers
 from merton.experiment.dry_run import outline
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import Made
+from merton.pool import open_pool
 from merton.results.records import Outcome, TrialRecord
 from thread_engine import ThreadEngine
 
@@ -39,18 +41,17 @@ TRIALS = 2 * 2 * 2
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An experiment whose trials are made up, in threads: nothing is simulated."""
-    real = workers.cells
 
     @contextmanager
     def threads(count: int | None, engine: Any, on_fault: Any) -> Iterator[Any]:
-        with real(count, ThreadEngine(), on_fault) as pool:
+        with open_pool(count, ThreadEngine(), on_fault) as pool:
             yield pool
 
     def made(shared: Any, trial: Any, *_: Any) -> Made:
         record = TrialRecord(shared.get().run, trial.agent.id, trial.case, Outcome.SUCCESS, 0.5, 1.0, 100.0)
         return Made(record, {"trial.json": json.dumps({}).encode()}, (f"{trial.id}: slow; trying again (1 of 2)",))
 
-    monkeypatch.setattr(workers, "cells", threads)
+    monkeypatch.setattr(pool_module, "open_pool", threads)
     monkeypatch.setattr(workers, "run_trial_here", made)
     monkeypatch.setattr(commands, "_conclude", lambda directory: print(f"board and report of {directory.path.name}"))
     file = tmp_path / "quick.yaml"

@@ -21,6 +21,7 @@ from merton.experiment.runner import Runner, run_all
 from merton.experiment.staircase import Staircase
 from merton.experiment.trial import ReferenceRun
 from merton.experiment.workers import Made
+from merton.pool import open_pool
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from thread_engine import ThreadEngine
@@ -111,7 +112,7 @@ def test_two_workers_and_a_kill_leave_the_record_of_one_trial_after_the_other(
     )
     monkeypatch.setattr(RunDirectory, "save_files", lambda self, trial, files: None)
     run = runs.small_run(tmp_path, "climb", EXPERIMENT)
-    with ResultStore(run.database) as store, workers.cells(2, ThreadEngine()) as pool:
+    with ResultStore(run.database) as store, open_pool(2, ThreadEngine()) as pool:
         for done, left in workers.complete(pool, run, store):
             assert left == 16
             if done == 11:

@@ -7,13 +7,18 @@ import signal
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import runs
+from merton.cognition.models.base import MODELS
 from merton.experiment import workers
+from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import cells, complete
+from merton.experiment.workers import PacedPorts, complete
+from merton.models.rate_limit import RateLimit
+from merton.pool import open_pool
 from merton.results.store import ResultStore
 from thread_engine import ThreadEngine
 
@@ -32,7 +37,7 @@ levels: [5]
 
 def test_one_process_for_each_core_that_may_be_used_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5})
-    with cells(engine=ThreadEngine()) as default, cells(2, ThreadEngine()) as two:
+    with open_pool(engine=ThreadEngine()) as default, open_pool(2, ThreadEngine()) as two:
         assert (default.count, two.count) == (3, 2)
 
 
@@ -71,7 +76,7 @@ def test_two_processes_leave_the_record_of_one_although_one_is_killed(tmp_path: 
     run = runs.small_run(tmp_path, "parallel", EXPERIMENT)
     trials = [trial.id for trial in run.spec.trials()]
     said: list[str] = []
-    with ResultStore(run.database) as store, cells(2, on_fault=said.append) as pool:
+    with ResultStore(run.database) as store, open_pool(2, on_fault=said.append) as pool:
         for done, left in complete(pool, run, store):
             assert left == len(trials)
             assert set(store.ids(run.id)) >= set(trials[:done])
@@ -92,3 +97,20 @@ def test_two_processes_leave_the_record_of_one_although_one_is_killed(tmp_path: 
     assert names
     assert all((run.path / name).read_bytes() == (alone.path / name).read_bytes() for name in names)
     assert rows(run) == rows(alone)
+
+
+def test_workers_share_the_rate_limit_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[tuple[str, float]] = []
+    monkeypatch.setattr(RateLimit, "wait", lambda limit: waited.append(("waits", limit.interval_s)))
+    for answer in ("answer", "act"):
+        monkeypatch.setattr(LocalPorts, answer, lambda ports, model, *_: waited.append((model, 0.0)))
+    limited = MODELS["describe"].model_copy(update={"requests_per_minute": 90.0})
+    monkeypatch.setattr(workers, "MODELS", {"describe": limited})
+    ports = PacedPorts.__new__(PacedPorts)
+    ports.workers, ports._limits = 3, {}
+    picture: Any = None
+    ports.answer("describe", picture, "?", "distorted")
+    ports.answer("describe", picture, "?", "distorted")
+    ports.act("oracle", picture, "distorted")
+    assert waited == [("waits", 2.0), ("describe", 0.0)] * 2 + [("waits", 0.0), ("oracle", 0.0)]
+    assert len(ports._limits) == 2

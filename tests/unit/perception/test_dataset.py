@@ -10,9 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image as Pillow
 
+from merton import processes
 from merton.cognition.models.base import question_for
 from merton.cognition.models.describe import Describe
 from merton.config import dumps
@@ -229,12 +228,10 @@ def test_each_worker_of_a_build_computes_in_one_thread(
         def __init__(self, count: int) -> None:
             self.count = count
 
-        def shutdown(self, cancel_futures: bool) -> None:
-            pass
-
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3})
-    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "worker_pool", Pool)
+    monkeypatch.setattr(processes, "worker_pool", Pool)
+    monkeypatch.setattr(processes, "stop_workers", lambda pool: None)
     assert build(references, tmp_path / "out").references == 0
     assert seen == [(2, "1")] * 3
     assert "OPENBLAS_NUM_THREADS" not in os.environ, "this process is left as it was"
@@ -269,15 +266,6 @@ def test_a_folder_that_cannot_be_written_ends_the_build_with_a_sentence(
         build(references, out, workers=2)
     assert not list(out.rglob("*.unfinished"))
     (out / "distorted").unlink()
-
-    def killed(*_: object) -> Iterator[None]:
-        raise BrokenProcessPool("as after the kernel ended a worker for its memory")
-        yield
-
-    with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["merton.perception.dataset.build"], "_work", killed)
-        with pytest.raises(InfrastructureError, match="a process was killed"):
-            build(references, out)
     (references / os.fsdecode(b"caf\xe9.png")).write_bytes(b"")
     (references / f"{'long' * 61}.png").write_bytes((references / "a.png").read_bytes())
     write_tags(references, [*SIZES, f"{'long' * 61}.png"])

@@ -24,6 +24,7 @@ BANDS = {
         "config",
         "progress",
         "processes",
+        "pool",
         "cluster",
         "hosts",
         "web",
@@ -81,7 +82,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "rtde_receive": ("execution",),
     "dashboard_client": ("execution",),
     "pyrealsense2": ("perception",),
-    "ray": ("experiment", "annotate", "curation"),
+    "ray": ("cluster",),
     "rerun": ("monitor",),
     "psycopg": ("results",),
     "httpx2": (),  # merton.models.remote imports it when a server is asked

@@ -21,8 +21,8 @@ from merton.results.text import MISSING, count_of
 
 if TYPE_CHECKING:
     from merton.experiment.parts import Dissection
-    from merton.experiment.pool import Pool
     from merton.experiment.run import RunDirectory
+    from merton.pool import Pool
     from merton.results.records import TrialRecord
     from merton.study.attribution import Findings, Found, Mean
 
@@ -46,7 +46,7 @@ def attribute_command(
     from merton.experiment.parts import AXES, dissection
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import find_run
-    from merton.experiment.workers import cells
+    from merton.pool import open_pool
 
     if not where.is_file():
         where = find_run(where)
@@ -59,7 +59,7 @@ def attribute_command(
     run.check_experiment(run.path / "experiment.yaml")
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:
-        with locked_folder(run.path, "merton attribute"), cells(workers, on_fault=print_err) as pool:
+        with locked_folder(run.path, "merton attribute"), open_pool(workers, on_fault=print_err) as pool:
             found = _found(pool, run, dissections, agent or ())
     except KeyboardInterrupt:
         print_err(f"Interrupted. Go on with: {own_command('attribute', from_here(run.path))}")

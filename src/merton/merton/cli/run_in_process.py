@@ -13,8 +13,8 @@ from merton.errors import InputError, UnknownNameError, require
 from merton.files import locked_folder
 
 if TYPE_CHECKING:
-    from merton.experiment.pool import Engine
     from merton.experiment.run import RunDirectory
+    from merton.pool import Engine
 
 ENGINES = ("local", "ray")
 
@@ -62,11 +62,11 @@ class Workers:
     def hired(self) -> tuple[int | None, Engine]:
         """Their number and the engine that starts them."""
         if self.engine == "ray":
-            from merton.experiment.ray_engine import RayEngine
+            from merton.cluster import RayEngine
 
             cluster = RayEngine(self.count)
             return cluster.count, cluster
-        from merton.experiment.pool import LocalEngine
+        from merton.pool import LocalEngine
 
         return self.count, LocalEngine()
 
@@ -88,7 +88,8 @@ def run_here(directory: RunDirectory, chosen: Workers) -> None:
     Raises:
         InfrastructureError: a trial failed in every attempt, or workers died of it; earlier results are safe.
     """
-    from merton.experiment.workers import cells, complete
+    from merton.experiment.workers import complete
+    from merton.pool import open_pool
     from merton.results.store import ResultStore
 
     started = time.monotonic()
@@ -99,7 +100,7 @@ def run_here(directory: RunDirectory, chosen: Workers) -> None:
             with (
                 ResultStore(directory.database) as store,
                 progress("trials") as move,
-                cells(count, engine, print_err) as pool,
+                open_pool(count, engine, print_err) as pool,
             ):
                 gone_on_with = bool(store.successes(directory.id))
                 for done, left in complete(pool, directory, store, print_err):

@@ -22,7 +22,8 @@ from merton.experiment.plan import LEVELS, ONE_LEVEL, AgentSpec, ExperimentSpec,
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
-from merton.experiment.workers import cells, opened, results
+from merton.experiment.workers import opened
+from merton.pool import open_pool, results
 from merton.results.records import STAIRCASE, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.simulation.scene import scene_has
@@ -137,7 +138,7 @@ def run_pairs(
             yield run.path, own
 
     try:
-        with cells(workers, on_fault=on_fault) as pool:
+        with open_pool(workers, on_fault=on_fault) as pool:
             for pair, faults in results(pool, _run_scene, scenes(), 2 * workers):
                 begun.popleft()
                 for fault in faults:

@@ -20,7 +20,8 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import opened, results
+from merton.experiment.workers import opened
+from merton.pool import results
 from merton.results.comparison import field_differences
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore

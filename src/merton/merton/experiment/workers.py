@@ -7,36 +7,29 @@ measured against, and goes back as the contents of its files.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from merton.cognition.models.base import MODELS, Answer, ModelEntry
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.errors import InfrastructureError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
-from merton.experiment.pool import Engine, LocalEngine, Pool, Shared
 from merton.experiment.ports import Side
 from merton.experiment.run import RunDirectory, trial_files
 from merton.experiment.runner import Runner, attempt
 from merton.experiment.trial import ReferenceRun, run_trial
 from merton.experiment.undistorted import UndistortedRuns
 from merton.models.rate_limit import RateLimit
-from merton.processes import one_thread_each, usable_cores
+from merton.pool import Pool, Shared, batches
 from merton.results.records import Reference, TrialRecord
 from merton.results.store import ResultStore
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
-
-_Result = TypeVar("_Result")
 
 AHEAD = 8
 """Pieces of work for each worker that are under way, or done and waiting for those before them, at most."""
@@ -44,27 +37,6 @@ BATCH = 64
 """Trials whose results are made durable by one transaction, at most: so many as have ended meanwhile."""
 _WRITERS = 8
 """Threads that write files: a disk makes many files durable in the time of one."""
-
-
-@contextmanager
-def cells(
-    workers: int | None = None,
-    engine: Engine | None = None,
-    on_fault: Callable[[str], None] = lambda sentence: None,
-) -> Iterator[Pool]:
-    """A pool of workers for trials; work that is unfinished at the end of the block is lost.
-
-    Args:
-        workers: their number, >= 1; None: one for each core that this process may use.
-        engine: of the workers; None: processes of this machine.
-        on_fault: called with a sentence when a worker has died, from a thread; its work is repeated by a new one.
-    """
-    with one_thread_each():
-        pool = Pool(engine or LocalEngine(), workers or usable_cores(), on_fault)
-        try:
-            yield pool
-        finally:
-            pool.shutdown()
 
 
 @dataclass(frozen=True)
@@ -103,7 +75,7 @@ def complete(
     writes; while it does not ask for the next one, workers go on with at most `AHEAD` pieces of work each.
 
     Args:
-        pool: of `cells`.
+        pool: of `merton.pool.open_pool`.
         store: the run's record; the experiment and its agents are entered first.
         on_fault: called with a sentence about a trial that had to be repeated.
 
@@ -142,40 +114,6 @@ def complete(
 def _save(batch: Iterable[Made], run: RunDirectory, writers: Executor) -> None:
     for written in [writers.submit(run.save_files, made.record.id, made.files) for made in batch]:
         written.result()
-
-
-def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int = 64) -> Iterator[_Result]:
-    """The results of a function for tuples of arguments, in their order, as soon as those before are there.
-
-    Args:
-        jobs: perhaps without end.
-        ahead: so many are under way or waiting for their turn, at most.
-
-    Raises:
-        InfrastructureError: a process died, perhaps for want of memory; or what the function raises.
-    """
-    return chain.from_iterable(batches(pool, work, jobs, ahead, 1))
-
-
-def batches(
-    pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int, most: int
-) -> Iterator[list[_Result]]:
-    """`results`, as many at once as are there, `most` at most: while one is written, more may have come."""
-    waiting, futures = iter(jobs), deque[Future[_Result]]()
-    try:
-        while True:
-            futures += (pool.submit(work, *job) for job in islice(waiting, ahead - len(futures)))
-            if not futures:
-                return
-            found = [futures.popleft().result()]
-            while futures and futures[0].done() and len(found) < most and not futures[0].exception():
-                found.append(futures.popleft().result())
-            yield found
-    except BrokenProcessPool:
-        raise InfrastructureError("a process that ran trials ended: was there too little memory?") from None
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from merton.cognition.models.base import Answer, ModelEntry, Question, checked_answer
@@ -112,6 +113,16 @@ class ModelRunner:
             limit = RateLimit(entry.requests_per_minute, self._workers, self._clock, self._sleep)
             self._limits[entry.name] = limit
         return self._limits[entry.name]
+
+
+def run_job(job: Job, workers: int) -> list[Reply]:
+    """The replies to a job, by this process, which keeps its model from job to job; see `ModelRunner`."""
+    return _runner(workers).run(job)
+
+
+@lru_cache(maxsize=1)
+def _runner(workers: int) -> ModelRunner:
+    return ModelRunner(workers)
 
 
 def _read(item: WorkItem) -> Image:

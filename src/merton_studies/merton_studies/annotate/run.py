@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from merton import __version__
 from merton.cognition.models.base import ModelEntry
 from merton.decision.models.base import PolicyEntry
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 from merton.files import locked_folder
 from merton.perception.dataset import layout
+from merton.pool import Pool
 from merton.results.parquet import require_pyarrow
 from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import read_dataset
-from merton_studies.annotate.engines import Engine
 from merton_studies.annotate.identity import entry_of, identity, refuse_unsuitable
 from merton_studies.annotate.opinions import read_annotations, write_opinions
+from merton_studies.annotate.prompting import run_job
 from merton_studies.annotate.tables import ModelResult, Tables, value_of
-from merton_studies.annotate.work import AnnotationRow, Job, rows_and_jobs
+from merton_studies.annotate.work import AnnotationRow, Job, Reply, rows_and_jobs
 from merton_studies.opinions.opinion import OPINIONS, SUBJECTS
 
 ROUNDS = 3
@@ -84,7 +86,7 @@ def annotate(
     out: Path,
     *,
     cache: Path,
-    engine: Engine,
+    pool: Pool,
     batch: int = BATCH,
     max_tokens: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -98,7 +100,8 @@ def annotate(
         models: names of the catalogue, VLMs and VLAs, in the order of the tables.
         out: folder for the tables; those of an earlier run are replaced.
         cache: file of responses; any number of runs may share it.
-        engine: runs the jobs.
+        pool: of `merton.pool.open_pool`; each worker has its own copy of the model, and reads images and checkpoints by
+            their paths on this machine. Only this process opens the cache.
         batch: images of a job.
         max_tokens: least limit of a VLM's answer in tokens, in place of the catalogue's; None for that one.
         on_progress: called after every job.
@@ -123,10 +126,10 @@ def annotate(
     }
     tasks = sum(len(image.reference.tasks) for image in images)
     tally = _Tally({entry.name: entry.cost_per_1000 / 1000 for entry in entries}, tasks, on_progress)
-    with locked_folder(out, "merton annotate"), Cache(cache) as responses, engine, Tables(out, about) as tables:
+    with locked_folder(out, "merton annotate"), Cache(cache) as responses, Tables(out, about) as tables:
         for entry, model_identity in zip(entries, identities, strict=True):
             rows, jobs = rows_and_jobs(entry, model_identity, images, batch)
-            tables.add(_run_model(entry, rows, jobs, responses, engine, tally))
+            tables.add(_run_model(entry, rows, jobs, responses, pool, tally))
     _write_opinions(out, dataset)
     return tally.summary()
 
@@ -157,7 +160,7 @@ def _run_model(
     rows: Sequence[AnnotationRow],
     jobs: Sequence[Job],
     cache: Cache,
-    engine: Engine,
+    pool: Pool,
     tally: _Tally,
 ) -> ModelResult:
     """Run all requests of a model that are not in the cache."""
@@ -169,7 +172,7 @@ def _run_model(
     left = _without(jobs, hits)
     for _ in range(ROUNDS):
         permanent: set[str] = set()
-        for replies in engine.run(left):
+        for replies in _replies(pool, left):
             responses = [
                 (reply.key, CachedResponse(reply.response, reply.latency_s)) for reply in replies if reply.response
             ]
@@ -184,6 +187,20 @@ def _run_model(
     result = ModelResult(entry.name, isinstance(entry, PolicyEntry), rows, known, reasons, hits)
     tally.end(result)
     return result
+
+
+def _replies(pool: Pool, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
+    """A reply to every request of every job, a job at a time, in the order of completion.
+
+    Those of a job that workers died of have no response.
+    """
+    futures = {pool.submit(run_job, job, pool.count): job for job in jobs}
+    for future in as_completed(futures):
+        job = futures.pop(future)
+        try:
+            yield future.result()
+        except InfrastructureError as error:
+            yield [Reply(key, None, error=str(error)) for key in job.keys]
 
 
 def _without(jobs: Sequence[Job], keys: Collection[str], one_by_one: bool = False) -> list[Job]:

@@ -48,6 +48,11 @@ class Job:
     one_by_one: bool = False
 
     @property
+    def id(self) -> str:
+        """Its model and first image, for messages."""
+        return f"{self.entry.name} at {self.items[0].file.name}"
+
+    @property
     def keys(self) -> list[str]:
         return [request.key for item in self.items for request in item.requests]
 

@@ -15,7 +15,7 @@ from merton.errors import InputError, UnknownNameError
 from merton_studies.cli.curate_evaluate import evaluate_command
 
 if TYPE_CHECKING:
-    from merton_studies.annotate.engines import Engine
+    from merton.pool import Engine
     from merton_studies.annotate.run import Progress
 
 INCOMPLETE = 3
@@ -35,7 +35,7 @@ def annotate_command(
     out: Annotated[Path, typer.Option(help="Folder for the tables.")],
     cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
     engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",
-    workers: Annotated[int, typer.Option(help="Workers, each with its own copy of the model.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Workers, each with its own copy of the model.")] = 2,
     gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
     batch: Annotated[int, typer.Option(help="Images in a worker's unit of work, with all their tasks.")] = 8,
     max_tokens: Annotated[
@@ -52,6 +52,7 @@ def annotate_command(
         _chosen_for_questions(engine)
         evaluate_command(dataset, out, model, cache=cache or default_cache(), max_tokens=max_tokens)
         return
+    from merton.pool import open_pool
     from merton.study.report import write_models_page
     from merton_studies.annotate.run import annotate
     from merton_studies.annotate.tables import SCORES
@@ -61,15 +62,14 @@ def annotate_command(
     parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
     parts += [f"--max-tokens={max_tokens}"] if max_tokens else []
     how_to_continue = f"All responses so far are in {cache}. Continue with: {own_command(*parts)}"
-    chosen = _engine(engine, workers, gpus)
     try:
-        with _progress() as on_progress:
+        with open_pool(workers, _engine(engine, workers, gpus), print_err) as pool, _progress() as on_progress:
             summary = annotate(
                 dataset,
                 model,
                 out,
                 cache=cache,
-                engine=chosen,
+                pool=pool,
                 batch=batch,
                 max_tokens=max_tokens,
                 on_progress=on_progress,
@@ -112,12 +112,12 @@ def _engine(name: str, workers: int, gpus: float) -> Engine:
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     if name == "ray":
-        from merton_studies.annotate.ray_engine import RayEngine
+        from merton.cluster import RayEngine
 
         return RayEngine(workers, gpus)
-    from merton_studies.annotate.engines import LocalEngine
+    from merton.pool import LocalEngine
 
-    return LocalEngine(workers)
+    return LocalEngine()
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,11 @@ import numpy as np
 import scipy
 
 import merton
-from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import locked_folder
+from merton.errors import InputError, UnknownNameError
 from merton.perception.quality import METRICS
 from merton.perception.quality.learned import TRAINABLE, trainable
 from merton.perception.quality.learned.prepared import prepare_all
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress, Step, quiet
 from merton.results.text import counted, one_line
 from merton_studies.iqa import folds as folding
@@ -54,7 +51,6 @@ PARTS, WEIGHTS, TRAINING, PREPARED = "parts", "weights", "training", "prepared"
 """Folders of the results: coefficients, trained weights, checkpoints, and what trainings need of the images."""
 _ROW_S = 0.1
 """Time of a core for the coefficients of a row on a fold, for the progress."""
-_POLL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,7 @@ def benchmark(
         raise InputError(f"a benchmark needs at least one repeat, got {repeats}")
     table = columns(judged.opinions, judged.stage)
     every = [fold for name in ALL_SPLITS if name in splits for fold in folding.folds(judged, name, repeats)]
-    with locked_folder(out, "merton iqa benchmark"):
+    with resumable_work(out, "merton iqa benchmark"):
         work = _Work(judged, table, out, prepared or out / PREPARED, epochs)
         for fold in every:
             work.add_known(fold, [*_zero_shot(judged, values, fold), *folding.floors(judged, fold)])
@@ -136,17 +132,10 @@ def benchmark(
             for fold in every:
                 if metric in plan.get(fold.split, ()):
                     work.add_training(fold, metric)
-        try:
-            with step("prepare the images") as on_progress:
-                failures = work.prepare(on_progress)
-            with step("train and test") as on_progress:
-                failures += _done(work.tasks, workers or usable_cores(), on_progress)
-        except BrokenProcessPool:
-            raise InfrastructureError(
-                "a process of the benchmark was killed, perhaps for lack of memory; the same command goes on from there"
-            ) from None
-        except OSError as error:
-            raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
+        with step("prepare the images") as on_progress:
+            failures = work.prepare(on_progress)
+        with step("train and test") as on_progress:
+            failures += _done(work.tasks, workers, on_progress)
         fewer = _fewer(every, repeats)
         rows = work.rows([*(values.values if values else ()), *metrics])
     about = {
@@ -288,32 +277,28 @@ def _file_name(row: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in row)
 
 
-def _done(tasks: Sequence[_Task], workers: int, on_progress: OnProgress) -> list[str]:
+def _done(tasks: Sequence[_Task], workers: int | None, on_progress: OnProgress) -> list[str]:
     """Do all tasks, the longest training first, so that no core waits at the end; returns why some failed."""
     tasks = sorted(tasks, key=lambda task: (isinstance(task.job, Trained), -task.cost_s))
-    total_s, done_s, failures = sum(task.cost_s for task in tasks), 0.0, []
+    left, failures = dict(enumerate(tasks)), []
+    total_s = sum(task.cost_s for task in tasks)
+    total = math.ceil(total_s)
 
-    def tell(running: Sequence[_Task]) -> None:
-        shares_s = [t.cost_s * folding.share_done(t.job.folder) for t in running if isinstance(t.job, Trained)]
-        total = math.ceil(total_s)
-        on_progress(min(int(done_s + sum(shares_s)), total) if running else total, total)
+    def tell() -> None:
+        left_s = sum(task.cost_s * (1.0 - _share_done(task)) for task in left.values())
+        on_progress(min(int(total_s - left_s), total) if left else total, total)
 
-    if workers == 1:
-        for task in tasks:
-            failures.append(task.function(task.job))
-            done_s += task.cost_s
-            tell(tasks[len(failures) :])
-        return [reason for reason in failures if reason]
-    pool = worker_pool(min(workers, max(len(tasks), 1)))
-    try:
-        with one_thread_each():
-            running: dict[Future[Any], _Task] = {pool.submit(task.function, task.job): task for task in tasks}
-        while running:
-            finished, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-            for future in finished:
-                failures.append(future.result())
-                done_s += running.pop(future).cost_s
-            tell(list(running.values()))
-    finally:
-        stop_workers(pool)
+    for index, failure in carried_out(_do, [(task,) for task in tasks], workers, tell):
+        del left[index]
+        failures.append(failure)
+        tell()
     return [reason for reason in failures if reason]
+
+
+def _do(task: _Task) -> str:
+    """Carry a task out; returns why it failed, empty if it did not."""
+    return task.function(task.job) or ""
+
+
+def _share_done(task: _Task) -> float:
+    return folding.share_done(task.job.folder) if isinstance(task.job, Trained) else 0.0

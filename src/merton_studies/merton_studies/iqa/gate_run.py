@@ -8,10 +8,9 @@ from pathlib import Path
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import results
 from merton.perception.images import read_image
 from merton.perception.quality import METRICS
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
@@ -57,14 +56,9 @@ def rows_of_run(
     if not jobs:
         raise InputError(f"{run.path} has no trials with pictures of what a policy saw: nothing can be gated")
     values: dict[str, dict[str, float]] = {}
-    with one_thread_each():
-        pool = worker_pool(workers or usable_cores())
-        try:
-            for done, found in enumerate(results(pool, _measured, jobs), start=1):
-                values[jobs[done - 1][0].name] = found
-                on_progress(done, len(jobs))
-        finally:
-            stop_workers(pool)
+    for done, (index, row) in enumerate(carried_out(_measured, jobs, workers), start=1):
+        values[jobs[index][0].name] = row
+        on_progress(done, len(jobs))
     return [_row(records, name) | found for name, found in sorted(values.items())]
 
 

@@ -10,18 +10,16 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InfrastructureError, MertonError
-from merton.files import locked_folder, written_whole
+from merton.errors import MertonError
+from merton.files import written_whole
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress, unseen
 from merton.results.records import TrialRecord
 from merton.results.trial_files import first_frame, jpeg, trial_detail
@@ -70,21 +68,11 @@ def trial_values(
     groups = groupby(distorted, key=lambda item: f"{item.case.task}.{item.case.seed}")
     jobs = [_Job(run, tuple(group), codes, run / PARTS / f"{name}.json") for name, group in groups]
     found: dict[str, dict[str, float]] = {name: {} for name in names}
-    try:
-        with locked_folder(run / PARTS, "measurement of metrics"), one_thread_each():
-            pool = worker_pool(min(workers or usable_cores(), max(len(jobs), 1)))
-            try:
-                futures = [pool.submit(_work, job) for job in jobs]
-                for done, future in enumerate(as_completed(futures), start=1):
-                    for name, values in future.result().items():
-                        found[name].update(values)
-                    on_progress(done, len(jobs))
-            finally:
-                stop_workers(pool)
-    except BrokenProcessPool:
-        raise InfrastructureError("a process that measured was killed; the same command goes on from there") from None
-    except OSError as error:
-        raise InfrastructureError(f"cannot write into {str(run / PARTS)!r}: {error.strerror}") from error
+    with resumable_work(run / PARTS, "measurement of metrics"):
+        for done, (_, measured) in enumerate(carried_out(_work, [(job,) for job in jobs], workers), start=1):
+            for name, values in measured.items():
+                found[name].update(values)
+            on_progress(done, len(jobs))
     return found
 
 

@@ -10,9 +10,7 @@ import hashlib
 import inspect
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -24,12 +22,12 @@ from numpy.typing import NDArray
 
 import merton
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
-from merton.files import locked_folder, written_whole
+from merton.files import written_whole
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import one_line
@@ -126,22 +124,17 @@ def metric_values(
     codes = {name: code_sha256(name) for name in dict.fromkeys(names)}
     jobs = _jobs(dataset, codes, out / PARTS)
     images = sum(len(job.rows) for job in jobs)
-    try:
-        with locked_folder(out, "measurement of metrics"):
-            (out / PARTS).mkdir(exist_ok=True)
-            left = [job for job in jobs if not job.codes.keys() <= _measured(job).keys()]
-            done = images - sum(len(job.rows) for job in left)
-            if on_progress and done:
+    with resumable_work(out, "measurement of metrics"):
+        (out / PARTS).mkdir(exist_ok=True)
+        left = [job for job in jobs if not job.codes.keys() <= _measured(job).keys()]
+        done = images - sum(len(job.rows) for job in left)
+        if on_progress and done:
+            on_progress(done, images)
+        for index, _ in carried_out(_work, [(job,) for job in left], workers):
+            done += len(left[index].rows)
+            if on_progress:
                 on_progress(done, images)
-            for job in _worked(left, workers or usable_cores()):
-                done += len(job.rows)
-                if on_progress:
-                    on_progress(done, images)
-            return _table(jobs, codes, dataset, out)
-    except BrokenProcessPool:
-        raise InfrastructureError("a process that measured was killed; the same command goes on from there") from None
-    except OSError as error:
-        raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
+        return _table(jobs, codes, dataset, out)
 
 
 def code_sha256(name: str) -> str:
@@ -173,24 +166,6 @@ def _jobs(dataset: Path, codes: Mapping[str, str], parts: Path) -> list[_Job]:
             raise InputError(f"{str(dataset)!r}: the manifest names a reference {one_line(name)!r} that does not exist")
         jobs.append(_Job(dataset, references[name], tuple(rows), codes, parts / f"{name}.json"))
     return jobs
-
-
-def _worked(left: Sequence[_Job], workers: int) -> Iterator[_Job]:
-    """Do jobs; yields each one that is done."""
-    if workers == 1 or len(left) < 2:
-        for job in left:
-            _work(job)
-            yield job
-        return
-    pool = worker_pool(min(workers, len(left)))
-    try:
-        with one_thread_each():
-            futures = {pool.submit(_work, job): job for job in left}
-        for future in as_completed(futures):
-            future.result()
-            yield futures[future]
-    finally:
-        stop_workers(pool)
 
 
 def _measured(job: _Job) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from merton import __version__
 from merton.decision.models.base import POLICIES
-from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError, UnknownNameError
+from merton.errors import ErrorCode, InputError, InvalidActionError, UnknownNameError
 from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.perception.distortion import TEMPORAL_FAULTS
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
 from merton.recording.reader import recording_sha256, torn_note
 from merton.results.records import TestCase
@@ -74,7 +73,7 @@ def replay(
         InputError: no recording, another robot, no undistorted trial, no pictures of the policy, or a recording of an
             experiment that twins cannot imitate; or a fault of time where no decision has one before it.
         UnknownNameError: no such policy.
-        InfrastructureError: the policy could not be asked.
+        InfrastructureError: the policy could not be asked, or a worker was killed.
         InvalidActionError: the policy gave no action on any picture.
     """
     if policy is not None and policy not in POLICIES:
@@ -96,11 +95,7 @@ def replay(
         )
     if recorded.torn:
         notes.append(torn_note(recorded.torn))
-    found: list[Twin] = []
-    for done, twins in enumerate(_done(jobs, settings, design, workers), start=1):
-        found += twins
-        on_progress(done, len(jobs))
-    found, unpaired = _paired(found)
+    twins, unpaired = _paired(_twins(jobs, settings, design, workers, on_progress))
     notes += unpaired
     about: dict[str, object] = {
         "merton": __version__,
@@ -116,7 +111,7 @@ def replay(
         "policies": sorted({name for _, name in jobs}),
         "distortions": [item.name for item in settings],
     }
-    return Replay(about, design, settings, tuple(found), tuple(notes))
+    return Replay(about, design, settings, tuple(twins), tuple(notes))
 
 
 def _paired(twins: Sequence[Twin]) -> tuple[list[Twin], list[str]]:
@@ -223,22 +218,21 @@ def _seed_notes(jobs: Sequence[tuple[RecordedTrial, str]], design: TwinDesign) -
     ]
 
 
-def _done(
-    jobs: Sequence[tuple[RecordedTrial, str]], settings: tuple[Setting, ...], design: TwinDesign, workers: int | None
-) -> Iterator[list[Twin]]:
-    """The twins of each job, in order: in other processes if there is enough to do and each may load the policy."""
-    work = [(trial, name, settings, design) for trial, name in jobs]
+def _twins(
+    jobs: Sequence[tuple[RecordedTrial, str]],
+    settings: tuple[Setting, ...],
+    design: TwinDesign,
+    workers: int | None,
+    on_progress: OnProgress,
+) -> list[Twin]:
+    """The twins of all jobs, in order: in other processes if there is enough to do and each may load the policy."""
     decisions = sum(len(trial.decisions) for trial, _ in jobs) * (1 + len(settings))
-    light = all(not POLICIES[name].memory_gb for _, name in jobs)
-    count = min(workers or usable_cores(), len(jobs))
-    if count < 2 or not light or (workers is None and decisions < LEAST_FOR_WORKERS):
-        yield from (twins_of(*job) for job in work)
-        return
-    with one_thread_each():
-        pool = worker_pool(count)
-        try:
-            yield from pool.map(twins_of, *zip(*work, strict=True))
-        except BrokenProcessPool:
-            raise InfrastructureError("a process that asked a policy ended: was there too little memory?") from None
-        finally:
-            stop_workers(pool)
+    heavy = any(POLICIES[name].memory_gb for _, name in jobs)
+    if heavy or (workers is None and decisions < LEAST_FOR_WORKERS):
+        workers = 1
+    work = [(trial, name, settings, design) for trial, name in jobs]
+    twins: dict[int, list[Twin]] = {}
+    for index, made in carried_out(twins_of, work, workers):
+        twins[index] = made
+        on_progress(len(twins), len(jobs))
+    return [twin for index in sorted(twins) for twin in twins[index]]

@@ -7,21 +7,20 @@ their bytes depend neither on interruptions nor on the number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, UnknownNameError
-from merton.files import claim_folder, locked_folder
+from merton.files import claim_folder
 from merton.perception.dataset import layout
-from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, JobResult, ReferenceJob, make_reference
+from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
 from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
-from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
+from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress
 from merton.results.csv_writer import csv_text
 from merton.results.parquet import require_pyarrow
@@ -82,16 +81,14 @@ def build(
     copies = _copies(like) if like else None
     if like:
         settings["like"] = layout.sha256_of(like)
-    if workers is None:
-        workers = usable_cores()
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
     jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
     if copies is not None:
         jobs = [replace(job, copies=_of(copies, job.id, like)) for job in jobs]
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
-    with resumable_work(out), locked_folder(out, "merton dataset build"):
+    with resumable_work(out, "merton dataset build"):
         claim_folder(out / layout.SETTINGS, settings, "a dataset")
         return _built(jobs, refused, out, settings, workers, on_progress)
 
@@ -101,14 +98,14 @@ def _built(
     refused: dict[str, str],
     out: Path,
     settings: dict[str, Any],
-    workers: int,
+    workers: int | None,
     on_progress: OnProgress | None,
 ) -> BuildResult:
     """Run all jobs, then write the tables."""
     each = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
     images = {job.id: len(job.copies or ()) or each for job in jobs}
     finished, written = [], 0
-    for done in _work(jobs, workers):
+    for _, done in carried_out(make_reference, [(job,) for job in jobs], workers):
         finished.append(done)
         written += images[done.id]
         if on_progress:
@@ -174,18 +171,6 @@ def _of(copies: Mapping[str, list[Copy]], reference: str, manifest: Path | None)
     if reference not in copies:
         raise InputError(f"the manifest {str(manifest)!r} has no copies of the reference {reference!r}")
     return copies[reference]
-
-
-def _work(jobs: Sequence[ReferenceJob], workers: int) -> Iterator[JobResult]:
-    """The result of every job, in the order in which they finish."""
-    executor = worker_pool(min(workers, len(jobs)))
-    try:
-        with one_thread_each():
-            futures = [executor.submit(make_reference, job) for job in jobs]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        executor.shutdown(cancel_futures=True)
 
 
 def _sweep(out: Path, records: Sequence[dict[str, Any]]) -> None:

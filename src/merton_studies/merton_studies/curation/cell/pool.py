@@ -11,16 +11,15 @@ import json
 import math
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from merton.config import Model, loads
 from merton.errors import InputError, require
-from merton.files import claim_folder, locked_folder, written_whole
-from merton.processes import one_thread_each, resumable_work, usable_cores, worker_pool
+from merton.files import claim_folder, written_whole
+from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress
 from merton.seeding import generator
 from merton_studies.curation.cell.choosing import (
@@ -98,7 +97,7 @@ def make_cell_pool(
         "maker": "merton curate cell", "form": _FORM, "size": questions, "seed": seed,
         "shares_percent": SHARES, "twin_share": TWIN_SHARE, "mujoco": version("mujoco"),
     }  # fmt: skip
-    with resumable_work(out), locked_folder(out, "merton curate cell"):
+    with resumable_work(out, "merton curate cell"):
         if (out / ABOUT).is_file():
             return _finished(out, made)
         claim_folder(out / _SETTINGS, made, "an unfinished pool")
@@ -106,7 +105,7 @@ def make_cell_pool(
             (out / folder).mkdir(exist_ok=True)
         count = max(2, math.ceil(questions / _QUESTIONS_A_SCENE))
         names = [(SPLITS[number % 2], number // 2 + _LARGEST * seed) for number in range(count)]
-        pieces = _worked(out, names, seed, workers or usable_cores(), on_progress)
+        pieces = _worked(out, names, seed, workers, on_progress)
         pool = _assembled(out, pieces, questions, seed, made)
         _sweep(out, pool)
         write_pool(pool, out)
@@ -149,7 +148,7 @@ def _worked(
     out: Path,
     names: Sequence[tuple[str, int]],
     seed: int,
-    workers: int,
+    workers: int | None,
     on_progress: OnProgress | None,
 ) -> list[Piece]:
     """The work on all scenes in their order; that which is there already is kept."""
@@ -157,28 +156,12 @@ def _worked(
     done = sum(file.is_file() for file in files.values())
     if on_progress:
         on_progress(done, len(names))
-    for _ in _in_processes(out, [name for name in names if not files[name].is_file()], seed, workers):
+    left = [(out, *name, seed) for name in names if not files[name].is_file()]
+    for _ in carried_out(work_on_scene, left, workers):
         done += 1
         if on_progress:
             on_progress(done, len(names))
     return [loads(file.read_text(encoding="utf-8"), Piece, str(file)) for file in files.values()]
-
-
-def _in_processes(out: Path, names: Sequence[tuple[str, int]], seed: int, workers: int) -> Iterator[None]:
-    if min(workers, len(names)) <= 1:
-        for name in names:
-            work_on_scene(out, *name, seed)
-            yield
-        return
-    executor = worker_pool(min(workers, len(names)))
-    try:
-        with one_thread_each():
-            futures = [executor.submit(work_on_scene, out, *name, seed) for name in names]
-        for future in as_completed(futures):
-            future.result()
-            yield
-    finally:
-        executor.shutdown(cancel_futures=True)
 
 
 def work_on_scene(out: Path, split: str, number: int, seed: int) -> None:

@@ -30,8 +30,8 @@ from merton.experiment.again import is_as_recorded
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import Trial
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import cells, results
 from merton.files import claim_folder, locked_folder, write_file
+from merton.pool import open_pool, results
 from merton.progress import OnProgress, unseen
 from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
@@ -130,7 +130,7 @@ def make_films(
     with locked_folder(out, "merton people videos"):
         claim_folder(out / ABOUT, asked, "a set of films")
         left_out = []
-        with cells() as pool:
+        with open_pool() as pool:
             work = [(directory.path, out, job) for job in jobs]
             for done, sentences in enumerate(results(pool, _film, work), start=1):
                 left_out += sentences

@@ -15,9 +15,9 @@ from merton.experiment.local import SLICE_S, LocalPorts
 from merton.experiment.plan import DistortedPart, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.experiment.trial import rounded
-from merton.experiment.workers import cells, results
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.stream import DistortionSetting
+from merton.pool import open_pool, results
 from merton.progress import OnProgress, unseen
 from merton.results.parquet import require_pyarrow
 from merton.results.records import Outcome, TrialRecord
@@ -78,7 +78,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
         folders = [parts / str(number) for number in range(len(wanted))]
         jobs = [(directory.path, folder, record, fps) for folder, record in zip(folders, wanted, strict=True)]
         left_out = []
-        with cells() as pool:
+        with open_pool() as pool:
             for done, sentence in enumerate(results(pool, _demonstrate, jobs), start=1):
                 left_out += [sentence] if sentence else []
                 on_progress(done, len(jobs))

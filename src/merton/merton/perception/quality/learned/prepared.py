@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InfrastructureError, InputError
+from merton.errors import InputError
 from merton.files import written_whole
 from merton.perception.images import read_image
-from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.processes import carried_out
 from merton.progress import OnProgress
 from merton.world.observation import Image
 
@@ -63,9 +62,13 @@ Item = tuple[Preparation, tuple[Path, ...]]
 
 
 def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress | None = None) -> None:
-    """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`.
+    """Fill the cache with all items, by as many processes as there are cores.
 
-    Progress counts the items that the cache does not hold yet. What was done before an error stays.
+    Progress counts the items that the cache does not hold yet. After an error the same call goes on from there.
+
+    Raises:
+        InputError: as `Preparation.of`.
+        InfrastructureError: a worker was killed.
     """
     wanted = list(dict.fromkeys(items))
     missing = [(kind, files) for kind, files in wanted if not (cache / kind.kind / f"{_state(files)}.npy").exists()]
@@ -73,19 +76,10 @@ def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress | No
     chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
     if on_progress:
         on_progress(done, len(missing))
-    if not chunks:
-        return
-    with one_thread_each(), worker_pool(min(usable_cores(), len(chunks))) as pool:
-        try:
-            for count in pool.map(_fill, chunks, [cache] * len(chunks)):
-                done += count
-                if on_progress:
-                    on_progress(done, len(missing))
-        except BrokenProcessPool:
-            raise InfrastructureError("a process that prepared images was killed; start again, it goes on") from None
-        except BaseException:  # also Ctrl-C, which workers ignore: what is planned is not waited for
-            stop_workers(pool)
-            raise
+    for _, count in carried_out(_fill, [(chunk, cache) for chunk in chunks]):
+        done += count
+        if on_progress:
+            on_progress(done, len(missing))
 
 
 def _fill(items: Sequence[Item], cache: Path) -> int:

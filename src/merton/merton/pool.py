@@ -1,7 +1,7 @@
 """Workers that carry functions out, and a pool that replaces one that dies and repeats its work.
 
 A pool hands out one piece of work to each worker at a time, in the order in which it was given, whichever engine the
-workers are of: processes of this machine (`LocalEngine`) or actors of a cluster (`merton.experiment.ray_engine`).
+workers are of: processes of this machine (`LocalEngine`) or actors of a cluster (`merton.cluster.RayEngine`).
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ import socket
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import chain, islice
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from merton import __version__
 from merton.errors import InfrastructureError, InputError
-from merton.experiment.plan import Trial
-from merton.experiment.runner import ATTEMPTS
-from merton.processes import stop_workers, worker_pool
+from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 
 _Result = TypeVar("_Result")
+
+ATTEMPTS = 3
+"""Workers that may die of a piece of work; after the last one it has failed."""
 
 
 class Shared(Protocol):
@@ -95,8 +98,8 @@ class _Task:
 
     @property
     def name(self) -> str:
-        """The trial, if it is of one."""
-        return next((item.id for item in self.arguments if isinstance(item, Trial)), "a piece of work")
+        """The id of the first argument that has one, such as a trial."""
+        return next((item.id for item in self.arguments if hasattr(item, "id")), "a piece of work")
 
 
 class Pool(Executor):
@@ -106,7 +109,8 @@ class Pool(Executor):
 
     Args:
         engine: closed by `shutdown`.
-        count: workers, at least one. One that has not started yet gets no work, so it delays none.
+        count: workers, at least one, hired with the first piece of work. One that has not started yet gets no work, so
+            it delays none.
         on_fault: called with a sentence when a worker has died, from a thread.
     """
 
@@ -121,6 +125,7 @@ class Pool(Executor):
         self._waiting: deque[_Task] = deque()
         self._under_way: dict[Worker, _Task] = {}
         self._idle: deque[Worker] = deque()
+        self._hired = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._serve, name="pool", daemon=True)
         self._thread.start()
@@ -144,8 +149,6 @@ class Pool(Executor):
         self._thread.join()
 
     def _serve(self) -> None:
-        for _ in range(self.count):
-            self._events.put(partial(self._hire, 0))
         while (event := self._events.get()) is not None:
             try:
                 event()
@@ -166,6 +169,10 @@ class Pool(Executor):
         self._begin(self._engine.hire(), hello)
 
     def _hand_out(self) -> None:
+        if self._waiting and not self._hired:
+            self._hired = True
+            for _ in range(self.count):
+                self._events.put(partial(self._hire, 0))
         while self._waiting and (self._idle or self._error):
             task = self._waiting.popleft()
             if task.deaths == 0 and not task.future.set_running_or_notify_cancel():
@@ -223,6 +230,59 @@ class Pool(Executor):
             again = f"trying again with a new one ({task.deaths} of {ATTEMPTS - 1})"
             self._on_fault(f"{task.name}: its worker died; {again}")
         self._hire(0)
+
+
+@contextmanager
+def open_pool(
+    workers: int | None = None,
+    engine: Engine | None = None,
+    on_fault: Callable[[str], None] = lambda sentence: None,
+) -> Iterator[Pool]:
+    """A pool of workers; work that is unfinished at the end of the block is lost.
+
+    Args:
+        workers: their number, >= 1; None: one for each core that this process may use.
+        engine: of the workers; None: processes of this machine.
+        on_fault: called with a sentence when a worker has died, from a thread; its work is repeated by a new one.
+    """
+    with one_thread_each():
+        pool = Pool(engine or LocalEngine(), usable_cores() if workers is None else workers, on_fault)
+        try:
+            yield pool
+        finally:
+            pool.shutdown()
+
+
+def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int = 64) -> Iterator[_Result]:
+    """The results of a function for tuples of arguments, in their order, as soon as those before are there.
+
+    Args:
+        jobs: perhaps without end.
+        ahead: so many are under way or waiting for their turn, at most.
+
+    Raises:
+        InfrastructureError: workers died of a piece of work; or what the function raises.
+    """
+    return chain.from_iterable(batches(pool, work, jobs, ahead, 1))
+
+
+def batches(
+    pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int, most: int
+) -> Iterator[list[_Result]]:
+    """`results`, as many at once as are there, `most` at most: while one is written, more may have come."""
+    waiting, futures = iter(jobs), deque[Future[_Result]]()
+    try:
+        while True:
+            futures += (pool.submit(work, *job) for job in islice(waiting, ahead - len(futures)))
+            if not futures:
+                return
+            found = [futures.popleft().result()]
+            while futures and futures[0].done() and len(found) < most and not futures[0].exception():
+                found.append(futures.popleft().result())
+            yield found
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 class LocalEngine:

@@ -6,19 +6,13 @@ import threading
 from collections import Counter
 from concurrent.futures import Future
 from itertools import count
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
-from merton.cognition.models.base import MODELS
+from merton import pool as pools
 from merton.errors import InfrastructureError, InputError
-from merton.experiment import pool as pools
-from merton.experiment import workers
-from merton.experiment.local import LocalPorts
-from merton.experiment.pool import Pool
-from merton.experiment.runner import ATTEMPTS
-from merton.experiment.workers import PacedPorts, batches, cells, results
-from merton.models.rate_limit import RateLimit
+from merton.pool import ATTEMPTS, Pool, batches, open_pool, results
 from patience import until
 from thread_engine import Died, ThreadEngine, ThreadWorker
 
@@ -45,7 +39,7 @@ def jobs(many: int) -> list[tuple[int]]:
 @pytest.mark.parametrize("size", [1, 3])
 def test_results_come_in_order_and_once_although_workers_die(size: int) -> None:
     engine, work, said = ThreadEngine(), Dying(n0=1, n5=2, n19=1), []
-    with cells(size, engine, said.append) as pool:
+    with open_pool(size, engine, said.append) as pool:
         assert list(results(pool, work, jobs(20), 8)) == [number**2 for number in range(20)]
     assert work.done == {**dict.fromkeys(range(20), 1), 0: 2, 5: 3, 19: 2}
     assert engine.hired == size + 4
@@ -56,7 +50,7 @@ def test_results_come_in_order_and_once_although_workers_die(size: int) -> None:
 
 def test_work_that_ends_every_worker_ends_the_run_after_the_results_before_it() -> None:
     work = Dying(n3=ATTEMPTS)
-    with cells(2, ThreadEngine()) as pool:
+    with open_pool(2, ThreadEngine()) as pool:
         found = results(pool, work, jobs(9), 4)
         assert [next(found) for _ in range(3)] == [0, 1, 4]
         with pytest.raises(InfrastructureError, match="each of 3 workers died of it"):
@@ -65,15 +59,18 @@ def test_work_that_ends_every_worker_ends_the_run_after_the_results_before_it() 
 
 
 def test_errors_of_the_work_are_its_own() -> None:
-    with cells(1, ThreadEngine()) as pool, pytest.raises(ZeroDivisionError):
+    with open_pool(1, ThreadEngine()) as pool, pytest.raises(ZeroDivisionError):
         list(results(pool, lambda number: 1 // number, [(1,), (0,)]))
 
 
 def test_workers_that_cannot_start_are_an_error_and_not_a_wait() -> None:
-    with cells(1, ThreadEngine(stillborn=9)) as pool, pytest.raises(InfrastructureError, match="they started: no room"):
+    with (
+        open_pool(1, ThreadEngine(stillborn=9)) as pool,
+        pytest.raises(InfrastructureError, match="they started: no room"),
+    ):
         list(results(pool, Dying(), jobs(3)))
     engine = ThreadEngine(stillborn=2)
-    with cells(1, engine) as pool:
+    with open_pool(1, engine) as pool:
         assert list(results(pool, Dying(), jobs(3))) == [0, 1, 4]
     assert engine.hired == 3
 
@@ -82,26 +79,29 @@ def test_an_engine_that_fails_is_an_error_and_not_a_wait(monkeypatch: pytest.Mon
     engine = ThreadEngine()
     hires = [engine.hire, lambda: 1 // 0]
     monkeypatch.setattr(engine, "hire", lambda: hires.pop(0)())
-    with cells(1, engine) as pool:
+    with open_pool(1, engine) as pool:
         found = results(pool, Dying(n1=1), jobs(3))
         assert next(found) == 0
         with pytest.raises(ZeroDivisionError):
             next(found)
     monkeypatch.setattr(ThreadWorker, "submit", lambda self, work, *arguments: 1 // 0)
-    with cells(1, ThreadEngine()) as pool, pytest.raises(ZeroDivisionError):
+    with open_pool(1, ThreadEngine()) as pool, pytest.raises(ZeroDivisionError):
         list(results(pool, Dying(), jobs(1)))
 
 
 def test_a_worker_with_another_merton_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "host", lambda: pools.Host(7, "there", "0.0.1"))
-    with cells(1, ThreadEngine()) as pool, pytest.raises(InputError, match=r"workers on there have Merton 0\.0\.1 and"):
+    with (
+        open_pool(1, ThreadEngine()) as pool,
+        pytest.raises(InputError, match=r"on there have Merton 0\.0\.1 and"),
+    ):
         list(results(pool, Dying(), jobs(1)))
 
 
 def test_a_slow_record_holds_the_workers_up() -> None:
     """At most `ahead` results are under way or waiting, however slowly they are taken."""
     work, dealt = Dying(), count(1)
-    with cells(2, ThreadEngine()) as pool:
+    with open_pool(2, ThreadEngine()) as pool:
         found = results(pool, work, ((next(dealt) - 1,) for _ in count()), 6)
         for taken in range(1, 30):
             assert next(found) == (taken - 1) ** 2
@@ -150,7 +150,7 @@ def test_interrupted_work_is_not_begun() -> None:
         go_on.wait(60)
 
     engine = ThreadEngine()
-    with cells(1, engine) as pool:
+    with open_pool(1, engine) as pool:
         waiting = [pool.submit(wait, number) for number in range(3)]
         until(lambda: begun == [0])
     go_on.set()
@@ -166,18 +166,19 @@ def test_a_pool_has_a_worker() -> None:
         Pool(ThreadEngine(), 0)
 
 
-def test_workers_share_the_rate_limit_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[tuple[str, float]] = []
-    monkeypatch.setattr(RateLimit, "wait", lambda limit: waited.append(("waits", limit.interval_s)))
-    for answer in ("answer", "act"):
-        monkeypatch.setattr(LocalPorts, answer, lambda ports, model, *_: waited.append((model, 0.0)))
-    limited = MODELS["describe"].model_copy(update={"requests_per_minute": 90.0})
-    monkeypatch.setattr(workers, "MODELS", {"describe": limited})
-    ports = PacedPorts.__new__(PacedPorts)
-    ports.workers, ports._limits = 3, {}
-    picture: Any = None
-    ports.answer("describe", picture, "?", "distorted")
-    ports.answer("describe", picture, "?", "distorted")
-    ports.act("oracle", picture, "distorted")
-    assert waited == [("waits", 2.0), ("describe", 0.0)] * 2 + [("waits", 0.0), ("oracle", 0.0)]
-    assert len(ports._limits) == 2
+def test_workers_are_hired_with_the_first_piece_of_work() -> None:
+    engine = ThreadEngine()
+    with open_pool(2, engine) as pool:
+        pass
+    assert (engine.hired, engine.closed) == (0, True)
+    with open_pool(2, engine := ThreadEngine()) as pool:
+        assert pool.submit(abs, -3).result() == 3
+        until(lambda: engine.hired == 2)
+
+
+def test_a_fault_names_the_piece_of_work() -> None:
+    said: list[str] = []
+    work, named = Dying(n0=1), SimpleNamespace(id="servo.reach.0")
+    with open_pool(1, ThreadEngine(), said.append) as pool:
+        assert pool.submit(lambda number, _: work(number), 0, named).result() == 0
+    assert said == ["servo.reach.0: its worker died; trying again with a new one (1 of 2)"]
