@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,12 @@ from merton.perception.dataset import build
 from merton.perception.dataset.intake import decode
 from merton.perception.distortion import DISTORTIONS
 from merton.perception.images import encode_image
+from merton.pool import ATTEMPTS, Engine, LocalEngine, open_pool
 from merton.study import models, report
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
 from merton_studies.annotate import identity as who
-from merton_studies.annotate import views
+from merton_studies.annotate import prompting, views
 from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import (
     DatasetImage,
@@ -49,7 +50,6 @@ from merton_studies.annotate.dataset import (
     pixels_sha256,
     read_dataset,
 )
-from merton_studies.annotate.engines import LocalEngine
 from merton_studies.annotate.prompting import ModelRunner
 from merton_studies.annotate.run import (
     ROUNDS,
@@ -58,12 +58,14 @@ from merton_studies.annotate.run import (
     annotate,
 )
 from merton_studies.annotate.tables import ANNOTATIONS, LOG, SCORES
-from merton_studies.annotate.work import Job, Reply, rows_and_jobs
+from merton_studies.annotate.work import Job, rows_and_jobs
 from merton_studies.cli import annotate as commands
 from merton_studies.opinions import opinion
 from patience import until
+from thread_engine import Died, ThreadEngine
 
-HERE = Path(__file__).parent
+MODELS_PATH = os.pathsep.join((str(Path(annotate_models.__file__).parent), os.environ.get("PYTHONPATH", "")))
+"""By which other processes find the models of the tests."""
 TASKS = ["Push the red cube to the left", "Pick up the red cube", "Move the cup", "Place the cup here", "Pour it out"]
 REFERENCES = 3
 IMAGES = REFERENCES * (1 + len(DISTORTIONS))
@@ -78,21 +80,6 @@ CATALOGUE = {
     ],
     "vla": [{"name": "leaner", "adapter": "annotate_models:Leaner", "cameras": ["top", "wrist"]}],
 }
-
-
-class Inline:
-    """An engine in this process."""
-
-    def __enter__(self) -> Inline:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
-        runner = ModelRunner()
-        for job in jobs:
-            yield runner.run(job)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +135,13 @@ def outcome(folder: Path) -> tuple[bytes, bytes]:
     return (folder / ANNOTATIONS).read_bytes(), (folder / SCORES).read_bytes()
 
 
-def run(dataset: Path, names: list[str], folder: Path, **more: Any) -> Summary:
-    return annotate(dataset, names, folder, **{"cache": folder / "cache.sqlite", "engine": Inline(), **more})
+def run(
+    dataset: Path, names: list[str], folder: Path, engine: Engine | None = None, workers: int = 1, **more: Any
+) -> Summary:
+    """Annotate, by one thread of this process unless an engine is named."""
+    prompting._runner.cache_clear()  # no model of an earlier run
+    with open_pool(workers, engine or ThreadEngine()) as pool:
+        return annotate(dataset, names, folder, **{"cache": folder / "cache.sqlite", "pool": pool, **more})
 
 
 # What comes out -------------------------------------------------------------------------------------------------------
@@ -289,7 +281,7 @@ def test_the_tables_after_two_kills_are_the_same(dataset: Path, catalogue: Path,
     once = Counter(calls_in(catalogue))
     out, batch, workers = tmp_path / "killed", 2, 2
     under_way = workers * batch * len(TASKS)
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": MODELS_PATH}
     asked: Counter[str] = Counter()
     known = 0
     for halt in (100, 500):
@@ -468,7 +460,7 @@ def test_failures_outside_the_model_are_retried_then_left_open(dataset: Path, ca
 def test_exit_code_and_how_to_continue(
     dataset: Path, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(commands, "_engine", lambda *_: Inline())
+    monkeypatch.setattr(commands, "_engine", lambda *_: ThreadEngine())
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # this process keeps its own handlers
     monkeypatch.setattr(sys, "argv", command(dataset, tmp_path / "out", ["dead"])[2:])
     with pytest.raises(SystemExit) as ended:
@@ -486,9 +478,37 @@ def test_exit_code_and_how_to_continue(
 
 
 def test_a_worker_that_dies_is_replaced(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
-    summary = run(dataset, ["dies"], tmp_path / "out", engine=LocalEngine(1))
+    summary = run(dataset, ["dies"], tmp_path / "out", LocalEngine())
     assert (summary.unanswered, summary.failed) == (0, 0)
     assert summary.requested < len(calls_in(catalogue))
+
+
+def test_a_job_that_every_worker_dies_of_is_left_open_and_the_others_are_done(
+    dataset: Path, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its requests are tried in every round, by `ATTEMPTS` workers each."""
+    runner, deaths = ModelRunner.run, []
+
+    def run_or_die(self: ModelRunner, job: Job) -> Any:
+        if job.items[0].file.name == "r1.png":
+            deaths.append(job.one_by_one)
+            raise Died
+        return runner(self, job)
+
+    monkeypatch.setattr(ModelRunner, "run", run_or_die)
+    summary = run(dataset, ["teller"], tmp_path / "out", batch=1)
+    assert summary.unanswered == len(TASKS)
+    assert summary.reasons == (
+        f"teller: teller at r1.png: each of {ATTEMPTS} workers died of it; was there too little memory?",
+    )
+    assert deaths == [False] * ATTEMPTS + [True] * ATTEMPTS * (ROUNDS - 1)
+
+
+def test_no_worker_is_started_where_every_answer_is_cached(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+    run(dataset, ["teller"], tmp_path / "one")
+    engine = ThreadEngine()
+    assert run(dataset, ["teller"], tmp_path / "two", engine, cache=tmp_path / "one" / "cache.sqlite").requested == 0
+    assert (engine.hired, engine.closed) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -514,7 +534,7 @@ def test_a_wrong_name_or_dataset_is_refused(dataset: Path, catalogue: Path, tmp_
     with pytest.raises(InputError, match="holds no finished dataset"):
         run(tmp_path, ["teller"], tmp_path / "out")
     with pytest.raises(InputError, match="at least one worker"):
-        LocalEngine(0)
+        run(dataset, ["teller"], tmp_path / "out", workers=0)
 
 
 def test_an_image_that_has_changed_is_no_image_of_the_dataset(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
@@ -606,7 +626,7 @@ def test_an_image_of_the_cell_has_its_true_calibration() -> None:
 
 
 def test_the_error_without_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from merton_studies.annotate.ray_engine import RayEngine
+    from merton.cluster import RayEngine
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependencyError, match=r"--engine ray needs ray: .*requirements/cluster\.txt"):
@@ -616,13 +636,13 @@ def test_the_error_without_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_a_ray_cluster_with_a_worker_killed(
     dataset: Path, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two worker processes; the one that comes to `dies` first ends as by kill -9, and Ray replaces it."""
+    """Two worker processes; the one that comes to `dies` first ends as by kill -9, and another takes its place."""
     pytest.importorskip("ray", reason="ray is not installed: pip install -r requirements/cluster.txt")
-    from merton_studies.annotate.ray_engine import RayEngine
+    from merton.cluster import RayEngine
 
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("PYTHONPATH", MODELS_PATH)
     run(dataset, ["teller", "leaner"], tmp_path / "local")
-    summary = run(dataset, ["dies", "teller", "leaner"], tmp_path / "died", engine=RayEngine(2), batch=2)
+    summary = run(dataset, ["dies", "teller", "leaner"], tmp_path / "died", RayEngine(2), 2, batch=2)
     assert (summary.unanswered, (tmp_path / "dies").exists()) == (0, True)
     again = run(dataset, ["teller", "leaner"], tmp_path / "ray", cache=tmp_path / "died" / "cache.sqlite")
     assert again.requested == 0

@@ -1,7 +1,8 @@
-"""A driver process that is supervised: what is passed on, and when it is replaced."""
+"""Jobs carried out by processes; a driver process that is supervised: what is passed on, and when it is replaced."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,15 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from merton import processes
 from merton.errors import InfrastructureError, InputError, MertonError
-from merton.processes import SupervisedDriver
-from patience import LIMIT_S, stretched
+from merton.processes import SupervisedDriver, carried_out, resumable_work
+from patience import LIMIT_S, stretched, until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -190,3 +193,90 @@ def test_the_end_of_the_terminal_ends_a_process_unless_nohup_started_it(handler:
     finally:
         signal.signal(signal.SIGHUP, before)
     assert ended.stdout.strip() == str(ends)
+
+
+# Jobs -----------------------------------------------------------------------------------------------------------------
+
+
+def pid_and_threads(number: int) -> tuple[int, int, str | None]:
+    return number, os.getpid(), os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_job_is_carried_out_once(count: int, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker, or one job, is this process; others compute in one thread, and this one is left as it was."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    jobs = [(3 * number,) for number in range(count)]
+    results = dict(carried_out(pid_and_threads, jobs, workers))
+    assert {index: number for index, (number, _, _) in results.items()} == {n: 3 * n for n in range(count)}
+    processes = {pid for _, pid, _ in results.values()}
+    if min(count, workers) == 1:
+        assert processes == {os.getpid()}
+    else:
+        assert os.getpid() not in processes
+        assert len(processes) <= workers
+        assert {threads for _, _, threads in results.values()} <= {"1"}
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+
+def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5})
+    monkeypatch.setattr(processes, "worker_pool", lambda count: started.append(count) or ThreadPoolExecutor(count))
+    monkeypatch.setattr(processes, "stop_workers", ThreadPoolExecutor.shutdown)
+    for count in (2, 9):
+        assert sorted(index for index, _ in carried_out(abs, [(n,) for n in range(count)])) == list(range(count))
+    assert started == [2, 3]
+    with pytest.raises(InputError, match="at least one worker is needed, got 0"):
+        next(carried_out(abs, [(1,)], 0))
+
+
+def fail_or_wait(number: int, pipe: str) -> None:
+    """Job 0 tells that it has begun and waits for its end; job 1 fails after that."""
+    if number == 0:
+        Path(pipe).write_text(str(os.getpid()))
+        signal.pause()
+    Path(pipe).read_text()
+    raise ZeroDivisionError
+
+
+def test_an_error_ends_the_work_of_the_others_at_once(tmp_path: Path) -> None:
+    os.mkfifo(pipe := str(tmp_path / "pipe"))
+    with pytest.raises(ZeroDivisionError):
+        list(carried_out(fail_or_wait, [(0, pipe), (1, pipe)], 2))
+
+
+def kill_itself(number: int) -> int:
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_killed_worker_is_one_sentence() -> None:
+    with pytest.raises(InfrastructureError, match=r"a process was killed, .*memory.*: run the same command again"):
+        list(carried_out(kill_itself, [(number,) for number in range(6)], 2))
+
+
+def mark_when_told(folder: str) -> None:
+    until((Path(folder) / "go").exists)
+
+
+def test_progress_within_a_job_is_asked_for_while_workers_are_busy(tmp_path: Path) -> None:
+    """No job ends before it was."""
+    list(carried_out(mark_when_told, [(str(tmp_path),)] * 2, 2, (tmp_path / "go").touch))
+
+
+def test_a_full_disk_is_one_sentence_and_two_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with (
+        pytest.raises(InfrastructureError, match=r"cannot write into .*out': No space left on device; .* goes on"),
+        resumable_work(out, "merton test"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with (
+        resumable_work(out, "merton test"),
+        pytest.raises(InputError, match="another merton test is at work"),
+        resumable_work(out, "merton test"),
+    ):
+        pass
