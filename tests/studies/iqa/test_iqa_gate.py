@@ -204,7 +204,7 @@ def test_gates_are_ordered_and_no_gate_has_the_failure_rate() -> None:
     assert rows[NO_GATE].gain.value == 0.0
     assert found.rows[0].gate.name == PERFECT
     assert rows[MONITOR].gain.high < 0.0
-    assert rows[MONITOR].avoided["failure"][0.7].low > 0.3
+    assert rows[MONITOR].avoided["failure"][0.7].interval.low > 0.3
     assert found.events == {
         "failure": trials.failed.sum(), "stop": trials.stopped.sum(), "lost": events(trials)["lost"].sum()
     }  # fmt: skip

@@ -11,7 +11,6 @@ import pytest
 
 from merton.cli import boards as published_commands
 from merton.errors import InputError
-from merton.leaderboard.published.agreement import agreement
 from merton.leaderboard.published.world_model import (
     Annotation,
     Rules,
@@ -20,6 +19,7 @@ from merton.leaderboard.published.world_model import (
     read_ground_truth,
     read_sheet,
 )
+from merton.statistics.raters import pooled_kappa
 
 PEOPLE = ("ann", "ben", "cem")
 
@@ -106,7 +106,7 @@ def test_kappa_of_a_pair_is_scikit_learns() -> None:
         a = rng.integers(0, 4, 30)
         b = np.clip(a + rng.integers(-1, 2, 30), 0, 3)
         scores = {("x", i): float(v) for i, v in enumerate(a)} | {("y", i): float(v) for i, v in enumerate(b)}
-        assert agreement(scores).kappa == pytest.approx(metrics.cohen_kappa_score(a, b, weights="quadratic"))
+        assert pooled_kappa(scores).kappa.value == pytest.approx(metrics.cohen_kappa_score(a, b, weights="quadratic"))
 
 
 def test_agreement_of_many() -> None:
@@ -114,31 +114,29 @@ def test_agreement_of_many() -> None:
     # x, z share two things, 0 0 and 1 3: observed 4; expected 1 + 9 - 2 * 1 * 3 / 2 = 7; together 1 - 5/15
     scores = {("x", i): float(v) for i, v in enumerate([0, 1, 2, 3])}
     scores |= {("y", i): float(v) for i, v in enumerate([0, 1, 2, 2])}
-    found = agreement(scores)
-    assert found.kappa == pytest.approx(7 / 8)
+    found = pooled_kappa(scores).kappa
+    assert found.value == pytest.approx(7 / 8)
     scores = {key: value for key, value in scores.items() if key[0] == "x" or key[1] in (0, 1, 2, 3)}
-    with_z = agreement(scores | {("z", 0): 0.0, ("z", 1): 3.0, ("z", 9): 1.0})
+    with_z = pooled_kappa(scores | {("z", 0): 0.0, ("z", 1): 3.0, ("z", 9): 1.0})
     pairs = {(pair.first, pair.second): pair for pair in with_z.pairs}
-    assert (pairs["x", "z"].n, pairs["x", "z"].kappa) == (2, pytest.approx(3 / 7))
-    assert with_z.n == 4
+    assert (pairs["x", "z"].kappa.n, pairs["x", "z"].kappa.value) == (2, pytest.approx(3 / 7))
+    assert (with_z.kappa.n, with_z.kappa.left_out) == (4, 1)
     # y and z: 0 0 and 1 3 again
-    assert with_z.kappa == pytest.approx(1 - (1 + 4 + 4) / (8 + 7 + 7))
-    assert with_z.interval is None
-    assert with_z.shown == "0.59 (no interval: fewer than 100 videos)"
+    assert with_z.kappa.value == pytest.approx(1 - (1 + 4 + 4) / (8 + 7 + 7))
     many = {(who, 10 * copy + item): score for (who, item), score in scores.items() for copy in range(25)}
-    found = agreement(many)
-    assert (found.kappa, found.n) == (pytest.approx(7 / 8), 100)
+    found = pooled_kappa(many).kappa
+    assert (found.value, found.n) == (pytest.approx(7 / 8), 100)
     assert found.interval is not None
     assert found.interval[0] < 7 / 8 < found.interval[1]
     assert found.shown.startswith("0.88 [")
 
 
 def test_agreement_that_cannot_be_known() -> None:
-    assert agreement({("x", 1): 2.0, ("y", 2): 2.0}).pairs == ()
-    same = agreement({(person, video): 3.0 for person in PEOPLE for video in range(4)})
-    assert (same.kappa, same.interval, same.n) == (None, None, 4)
-    full = agreement({(person, video): float(video) for person in PEOPLE for video in range(4)})
-    assert full.kappa == pytest.approx(1.0)
+    assert pooled_kappa({("x", 1): 2.0, ("y", 2): 2.0}).pairs == ()
+    same = pooled_kappa({(person, video): 3.0 for person in PEOPLE for video in range(4)})
+    assert (same.kappa.value, same.kappa.interval, same.kappa.n) == (None, None, 4)
+    full = pooled_kappa({(person, video): float(video) for person in PEOPLE for video in range(4)})
+    assert (full.kappa.value, full.kappa.shown) == (pytest.approx(1.0), "1.00 no interval")
 
 
 HEADER = "team,task,video,annotator,score\n"
@@ -204,7 +202,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "2.67 n=13" in shown
     # ann, ben, cem over nine videos: observed 1 + 1 + 2; expected 12.333 + 8.333 + 12.444; 1 - 4 / 33.111 = 0.879
-    assert "Agreement of the annotators (kappa, quadratic weights): 0.88 (no interval" in shown
+    assert "Agreement of the annotators (kappa, quadratic weights): 0.88 [-0.88, 1.00], 9 videos, 3 pairs" in shown
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["boards"][0]["rows"][0]["total"]["score"] == pytest.approx(8 / 3, abs=1e-6)
     assert len(written["agreement"]["pairs"]) == 3

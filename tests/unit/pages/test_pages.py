@@ -12,6 +12,7 @@ from merton.leaderboard.snapshot.contents import Standing
 from merton.pages import words
 from merton.pages.environment import environment
 from merton.pages.svg import MOST_STEPS, SERIES_COLORS, marker, rating_domain, rating_scale, series_slots
+from merton.statistics.intervals import Interval, interval_text
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,21 @@ def test_nested_settings_are_rows_with_one_text_each() -> None:
         ("sources 2 · name", "b"),
         ("sources 3", "c"),
     ]
+
+
+def test_an_interval_is_written_in_one_way() -> None:
+    """On pages with a real minus, in terminals as Python writes numbers; zero has no sign."""
+    interval = Interval(-0.104, 0.996)
+    assert f"{interval:.2f}" == interval_text(interval) == "[-0.10, 1.00]"
+    assert words.interval_words(interval) == "[−0.10, 1.00]"
+    assert words.interval_words(interval, 0, 100) == "[−10, 100]"
+    assert words.interval_words([-0.001, 0.25], 2, sign=True) == "[0.00, +0.25]"
+    assert words.beside(interval, 1) == " <small>[−0.1, 1.0]</small>"
+    assert words.beside(None) == ""
+    nothing = Interval(float("nan"), float("nan"))
+    assert interval_text(None) == interval_text(nothing) == words.interval_words(None) == "no interval"
+    page = environment("merton.study").from_string("{{ ends | interval(1) }}{{ none | beside }}{{ ends | beside }}")
+    assert page.render(ends=(0.25, 0.5)) == "[0.2, 0.5] <small>[0.25, 0.50]</small>"
 
 
 def test_words_that_only_the_distorted_answer_has_are_marked() -> None:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.leaderboard.published.agreement import agreement
 from merton.statistics.alpha import Scale, krippendorff_alpha
 from merton.statistics.intraclass import averaged, intraclass
-from merton.statistics.raters import fleiss_kappa, weighted_kappa
+from merton.statistics.raters import fleiss_kappa, pooled_kappa, weighted_kappa
 
 OBSERVERS = ("12332141 2...", "123322412 5.3", ".3332342251.", "12332441251.")
 """Krippendorff 2011, "Computing Krippendorff's alpha-reliability", section C: four observers, twelve units, 1 to 5."""
@@ -79,10 +78,18 @@ def test_weighted_kappa_is_that_of_scikit_learn(weights: str) -> None:
     assert found.interval[0] < found.value < found.interval[1]  # type: ignore[operator]
 
 
-def test_weighted_kappa_is_that_of_the_boards() -> None:
+def test_the_kappa_of_two_raters_is_that_of_all_pairs_of_them() -> None:
     one, other = (np.round(column, 1).tolist() for column in scores(60, 2, 2).T)
     marks = {(who, place): v for who, row in (("x", one), ("y", other)) for place, v in enumerate(row)}
-    assert weighted_kappa(one, other).value == pytest.approx(agreement(marks).kappa, abs=1e-12)
+    alone, pooled = weighted_kappa(one, other), pooled_kappa(marks)
+    assert pooled.kappa.value == pytest.approx(alone.value, abs=1e-12)
+    assert pooled.pairs[0].kappa == pooled.kappa
+    assert alone.interval is not None
+    assert pooled.kappa.interval is not None
+    assert pooled_kappa(marks, dict.fromkeys(range(60), "one scene")).kappa.interval is None
+    scene = {place: place // 6 for place in range(60)}
+    clustered = weighted_kappa(one, other, clusters=list(scene.values()))
+    assert pooled_kappa(marks, scene).kappa.interval == pytest.approx(clustered.interval, abs=1e-9)
     some = weighted_kappa([*one, 3.0, None], [*other, None, None])
     assert (some.value, some.n, some.left_out) == (pytest.approx(weighted_kappa(one, other).value), 60, 2)
 

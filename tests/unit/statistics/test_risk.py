@@ -69,11 +69,11 @@ def test_area_of_a_score_against_another() -> None:
     blind = scored(np.zeros(240), good.failed, good.scenes)
     first, second = areas([good, blind])
     assert second.value == pytest.approx(good.failed.mean())
-    assert first.low < first.value < first.high < second.value
+    assert first.interval.low < first.value < first.interval.high < second.value
     (difference,) = area_differences([good], blind)
     assert difference.value == pytest.approx(first.value - second.value)
-    assert difference.high < 0.0
-    assert math.isnan(areas([good.part(good.scenes == 0)])[0].low)
+    assert difference.interval.high < 0.0
+    assert math.isnan(areas([good.part(good.scenes == 0)])[0].interval.low)
 
 
 def test_candidates_admit_what_they_say() -> None:

@@ -16,7 +16,7 @@ from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run_names import RUNS
 from merton.files import locked_folder
-from merton.pages.words import number
+from merton.pages.words import interval_words, number
 from merton.results.text import MISSING, count_of
 
 if TYPE_CHECKING:
@@ -167,5 +167,4 @@ def _table(findings: Findings) -> Table:
 
 
 def _points(mean: Mean) -> tuple[str, str]:
-    low, high = (number(100 * end, 0) for end in mean.interval)
-    return number(100 * mean.value, 1), f"{low} to {high}"
+    return number(100 * mean.value, 1), interval_words(mean.interval, 0, 100)

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, add_row, between, from_here, print_err, print_out
+from merton.cli.console import STDOUT, add_row, from_here, print_err, print_out
 from merton.files import make_folder
 from merton.results.text import counted
+from merton.statistics.intervals import interval_text
 
 
 def battles_command(
@@ -33,7 +34,7 @@ def battles_command(
     table = Table("", "model", "rating", "battles", box=None, pad_edge=False)
     for place, name in zip(ranks(fitted.contenders[name].mean for name in names), names, strict=True):
         found = fitted.contenders[name]
-        add_row(table, place, name, f"{found.mean:.0f}{between(found.interval, 0)}", found.matches)
+        add_row(table, place, name, f"{found.mean:.0f} {interval_text(found.interval, '.0f')}", found.matches)
     STDOUT.print(table)
     counts = f"{counted(fitted.comparisons, 'battle')} about {counted(fitted.scenes, 'question')}"
     print_out(f"{counts}; mean rating 1500, 95 % intervals")

@@ -49,14 +49,14 @@ def world_model_command(
     from merton.leaderboard.terminal import render_board, terminal_width
 
     found = world_model_board(sheet, ground_truth)
-    agreement = found.agreement
+    agreement, kappa = found.agreement, found.agreement.kappa
     _write(out, {"boards": [plain_values(found.board)], "agreement": asdict(agreement)})
     print_out(render_board(found.board, terminal_width()))
-    if agreement.kappa is None:
+    if kappa.value is None:
         print_out("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
         print_out(
-            f"Agreement of the annotators (kappa, quadratic weights): {agreement.shown}, {agreement.n} videos, "
+            f"Agreement of the annotators (kappa, quadratic weights): {kappa.shown}, {kappa.n} videos, "
             f"{len(agreement.pairs)} pairs"
         )
 

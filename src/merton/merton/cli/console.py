@@ -121,11 +121,6 @@ def print_remarks(remarks: Sequence[str], most: int = 12) -> None:
         print_err(f"and {len(remarks) - most} more of this kind")
 
 
-def between(interval: tuple[float, float] | None, digits: int = 3) -> str:
-    """An interval behind its value, such as " [0.643, 0.677]"; empty without one."""
-    return "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
-
-
 def add_row(table: Table, *cells: object) -> None:
     """Add a row of texts as they are: a bracket in a name is not markup."""
     table.add_row(*(Text(str(cell)) for cell in cells))

@@ -157,16 +157,17 @@ class _Clock:
 
     def show(self, sequence: ConfidenceSequence) -> None:
         """Print where the comparison stands, if the last line is old enough."""
+        from merton.pages.words import interval_words
         from merton.study.gate_files import points
 
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
         self._next_s = now_s + LINE_PERIOD_S
-        low, high = (points(end) for end in sequence.interval)
         left_s = max(0, round(self._end_s - now_s))
         print_err(
-            f"{counted(len(sequence.differences), 'scene')}: {points(sequence.mean)} points [{low}, {high}], "
+            f"{counted(len(sequence.differences), 'scene')}: {points(sequence.mean)} points "
+            f"{interval_words(sequence.interval, 1, 100, sign=True)}, "
             f"at most {left_s // 60}:{left_s % 60:02d} left"
         )
 

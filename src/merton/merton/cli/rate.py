@@ -13,7 +13,6 @@ from merton.cli.console import (
     STDOUT,
     RecordOrMatrix,
     add_row,
-    between,
     from_here,
     print_err,
     print_out,
@@ -24,6 +23,7 @@ from merton.cli.console import (
 from merton.errors import InputError
 from merton.files import refuse_file
 from merton.results.metrics import DEFAULT_METRIC
+from merton.statistics.intervals import interval_text
 
 if TYPE_CHECKING:
     from merton.leaderboard.rate.newcomers import Placed
@@ -140,10 +140,10 @@ def _show(found: Findings) -> None:
 
 def _show_placed(item: Placed) -> None:
     at = item.standing
-    sign = f"{at.bound_sign} " if at.flag else ""
+    rating = f"{at.bound_sign} {at.mean:.0f}" if at.flag else f"{at.mean:.0f} {interval_text(at.interval, '.0f')}"
     best, worst = item.places
     print_out(
-        f"{item.id}: rating {sign}{at.mean:.0f}{between(at.interval, 0)} by likelihood, place {at.rank} of {item.of} "
+        f"{item.id}: rating {rating} by likelihood, place {at.rank} of {item.of} "
         f"({best} to {worst}); {item.agi_elo.mean:.0f} by AGI-Elo. Mean score {100 * item.mean_score:.1f} % on "
         f"{item.matches} cases, predicted {100 * item.predicted:.1f} % on all {len(item.by_case)} and "
         f"{100 * item.predicted_hardest:.1f} % on the hardest ({item.hardest})."

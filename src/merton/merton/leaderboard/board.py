@@ -19,15 +19,8 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from merton.results.text import count_of
-from merton.statistics.means import (
-    DIGITS,
-    Interval,
-    Scatter,
-    mean_interval,
-    mean_scatter,
-    ranks,
-    total_interval,
-)
+from merton.statistics.intervals import Interval
+from merton.statistics.means import DIGITS, Scatter, mean_interval, mean_scatter, ranks, total_interval
 
 NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""
@@ -126,10 +119,11 @@ def missing_cell(reason: str, n: int = 0) -> BoardCell:
 
 def share_cell(scores: Sequence[float], maximum: float) -> BoardCell:
     """The cell of scores in 0..1 of different items, at least one: maximum times their mean, with `mean_interval`."""
-    low, high = mean_interval(scores, range(len(scores)))
+    interval = mean_interval(scores, range(len(scores)))
     share = min(math.fsum(scores) / len(scores), 1.0)
-    interval = (maximum * max(0.0, low), maximum * min(1.0, high))
-    return BoardCell(maximum * share, interval, len(scores), scatter=mean_scatter(scores, range(len(scores))))
+    return BoardCell(
+        maximum * share, interval.scaled(maximum), len(scores), scatter=mean_scatter(scores, range(len(scores)))
+    )
 
 
 def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -> BoardCell:
@@ -139,8 +133,9 @@ def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -
     if not scored or len(scored) < len(cells):
         return missing_cell(missing, n)
     score = math.fsum(score for score, _ in scored) / len(scored)
-    (low, high), scatter = total_interval(min(score / maximum, 1.0), [part for _, part in scored], n)
-    return BoardCell(score, (maximum * max(0.0, low), maximum * min(1.0, high)), n, scatter=scatter)
+    share = min(score / maximum, 1.0)
+    interval, scatter = total_interval(share, [part for _, part in scored], n)
+    return BoardCell(score, interval.scaled(maximum), n, scatter=scatter)
 
 
 def total_cell(cells: Mapping[str, BoardCell], maximum: float) -> BoardCell:
@@ -196,7 +191,8 @@ def rounded(value: Value) -> Value:
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}  # type: ignore[return-value]
     if isinstance(value, (tuple, list)):
-        return type(value)(rounded(item) for item in value)
+        parts = [rounded(item) for item in value]
+        return Interval(*parts) if isinstance(value, Interval) else type(value)(parts)  # type: ignore[return-value]
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{item.name: rounded(getattr(value, item.name)) for item in fields(value)})
     return value

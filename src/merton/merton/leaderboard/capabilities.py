@@ -104,6 +104,5 @@ def _total(scores: Sequence[QuestionScore]) -> BoardCell:
 
 def _shown(mean: float, scores: Sequence[QuestionScore], columns: Sequence[str] | None) -> BoardCell:
     scenes = [one.scene for one in scores]
-    low, high = mean_interval([one.score or 0.0 for one in scores], scenes, columns)
-    interval = MAXIMUM * max(low, 0.0), MAXIMUM * min(high, 1.0)
-    return BoardCell(MAXIMUM * mean, interval, len(scores), scenes=len(set(scenes)))
+    interval = mean_interval([one.score or 0.0 for one in scores], scenes, columns)
+    return BoardCell(MAXIMUM * mean, interval.scaled(MAXIMUM), len(scores), scenes=len(set(scenes)))

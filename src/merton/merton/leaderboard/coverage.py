@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from merton.leaderboard.published.agreement import agreement
 from merton.processes import usable_cores
 from merton.progress import OnStep
 from merton.rating.checking import logistic, table_of
@@ -26,7 +25,9 @@ from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit, fit
 from merton.rating.predictions import gap_to_share
 from merton.seeding import generator
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
+from merton.statistics.raters import pooled_kappa
 
 AGENT_SPREAD, CASE_SPREAD = 200.0, 250.0
 """Standard deviations of simulated skills and difficulties, Elo points, both around 1500."""
@@ -134,7 +135,7 @@ INTERVALS = {
 }
 """The intervals that are measured, and the heading of each in the table."""
 
-VIDEOS = (100, 300)
+VIDEOS = (10, 20, 30, 60, 100, 300)
 """Numbers of videos in the studies of annotators' agreement."""
 
 Held = dict[str, float | None]
@@ -232,7 +233,7 @@ def agreement_study(videos: int, number: int) -> Held:
     scores: dict[tuple[str, Hashable], float] = {
         (f"{who}", video): float(mark) for who, row in enumerate(marks) for video, mark in enumerate(row)
     }
-    return {"kappa": _held(iter([(agreement(scores).interval, _agreement_of_many())]))}
+    return {"kappa": _held(iter([(pooled_kappa(scores).kappa.interval, _agreement_of_many())]))}
 
 
 def _annotated(random: np.random.Generator, videos: int) -> Floats:

@@ -13,7 +13,8 @@ from merton.files import write_file
 from merton.rating.battles import POINTS
 from merton.rating.bradley_terry import PairFit, fit_pairs
 from merton.results.csv_writer import write_csv
-from merton.statistics.means import Interval, mean_interval, ranks
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval, ranks
 
 _COLUMNS = ("place", "contender", "rating", "low", "high", "wins", "losses", "ties", "both_bad", "comparisons",
             "scenes")  # fmt: skip

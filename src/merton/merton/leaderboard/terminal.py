@@ -84,8 +84,7 @@ def _cell(cell: BoardCell, digits: int) -> str:
     """Score and n, and the interval below; a dash and n where the score is missing."""
     if cell.score is None or cell.interval is None:
         return f"{MISSING} n={cell.n}"
-    low, high = cell.interval
-    return f"{cell.score:.{digits}f} n={cell.n}\n{low:.{digits}f}..{high:.{digits}f}"
+    return f"{cell.score:.{digits}f} n={cell.n}\n{cell.interval:.{digits}f}"
 
 
 def whole(value: int | None) -> str:

@@ -28,6 +28,8 @@ def environment(package: str, **values: object) -> jinja2.Environment:
         shown=one_line,
         number=words.number,
         signed=words.signed,
+        interval=words.interval_words,
+        beside=words.beside,
         percent=words.percent,
         words=words.readable,
         moment=words.moment,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from markupsafe import Markup, escape
 
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval, interval_text
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
@@ -108,7 +108,7 @@ def scale_gradient(steps: int = 13) -> str:
     return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
 
 
-def rating_domain(ratings: Iterable[PlottedRating | None], of_agents: bool = True) -> Interval:
+def rating_domain(ratings: Iterable[PlottedRating | None], of_agents: bool = True) -> tuple[float, float]:
     """The (low, high) Elo range, in whole hundreds, of all ratings and their intervals.
 
     An agent's bound is in it only where there is no other rating: on a scale that holds a distant one, the intervals
@@ -130,7 +130,7 @@ class Scale:
     steps: int
 
     @property
-    def span(self) -> Interval:
+    def span(self) -> tuple[float, float]:
         """The range, (low, high)."""
         return self.low, self.high
 
@@ -169,7 +169,7 @@ def scale_ticks(scale: Scale) -> Markup:
     )
 
 
-def interval_bar(rating: PlottedRating, span: Interval, of_agent: bool = True, steps: int = 0) -> Markup:
+def interval_bar(rating: PlottedRating, span: tuple[float, float], of_agent: bool = True, steps: int = 0) -> Markup:
     """A rating as a dot on its 95 % interval, on the common range `span`; without an interval a dot alone.
 
     It is as wide as the style sheet says. An agent that won or lost everything has only a bound: a ring, and a dashed
@@ -190,7 +190,7 @@ def interval_bar(rating: PlottedRating, span: Interval, of_agent: bool = True, s
         parts.append(tag("line", x1=x(rating.mean), x2=end, y1=9, y2=9, class_="open"))
     elif rating.interval is not None:
         low_end, high_end = rating.interval
-        label = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
+        label = f"95 percent interval {interval_text(Interval(low_end, high_end), '.0f')}"
         parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
     parts.append(tag("circle", cx=x(rating.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
     return tag("svg", *parts, class_=f"bar t{steps}" if steps else "bar", role="img", aria_label=label)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from merton.results.records import Outcome
 from merton.results.text import MISSING, one_line, time_of
+from merton.statistics.intervals import Interval, interval_text, unsigned_zero
 
 OUTCOME_MARKS = {
     Outcome.SUCCESS: ("✓", "success"),
@@ -28,13 +29,30 @@ def number(value: object, digits: int = 2) -> str:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
         return MISSING
     text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "−")
+    return unsigned_zero(text).replace("-", "−")
 
 
 def signed(value: float, digits: int = 2) -> str:
     """A difference with its sign; none before zero."""
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
+    return unsigned_zero(f"{value:+.{digits}f}").replace("-", "−")
+
+
+def interval_words(ends: Sequence[float] | None, digits: int = 2, factor: float = 1.0, sign: bool = False) -> str:
+    """An interval, such as "[−0.10, 0.20]"; "no interval" for None and of NaN.
+
+    Args:
+        ends: lower and upper.
+        digits: decimals of each.
+        factor: by which they are multiplied, such as 100 for percent.
+        sign: whether both have one, as differences.
+    """
+    known = None if ends is None else Interval(*ends).scaled(factor)
+    return interval_text(known, f"{'+' if sign else ''}.{digits}f").replace("-", "−")
+
+
+def beside(ends: Sequence[float] | None, digits: int = 2, factor: float = 1.0, sign: bool = False) -> Markup:
+    """`interval_words` in small print behind its value; nothing without one."""
+    return Markup(" <small>{}</small>").format(interval_words(ends, digits, factor, sign)) if ends else Markup()
 
 
 def percent(value: float | None, maximum: float = 1.0) -> str:

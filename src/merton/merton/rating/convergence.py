@@ -18,6 +18,7 @@ from merton.rating.glicko import packed, play_all
 from merton.rating.likelihood import Estimate
 from merton.rating.predictions import Rated
 from merton.seeding import generator
+from merton.statistics.means import middle
 
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the matches, at which both methods are looked at."""
@@ -30,9 +31,6 @@ METHODS = ("likelihood", "agi_elo", "single_pass")
 
 MEASURES = ("case_correlation", "agent_correlation", "mae", "mse")
 """The fields of `Diagnostics` that Fig. 4 shows."""
-
-BAND = (2.5, 97.5)
-"""Percentiles of the shuffles between which a band lies."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +207,6 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     defined = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(defined):
         return None
-    low, high = np.percentile(defined, BAND)
+    band = middle(defined)
     deviation = float(np.std(defined, ddof=1)) if len(defined) > 1 else 0.0
-    return Spread(float(defined.mean()), float(low), float(high), deviation, len(defined))
+    return Spread(float(defined.mean()), *band, deviation, len(defined))

@@ -34,7 +34,8 @@ from merton.rating.checking import (
 )
 from merton.rating.glicko import START_MEAN
 from merton.rating.marginal import STEPS, Marginal
-from merton.statistics.means import Z_95, Interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import Z_95
 
 MAX_AGENTS = 4000
 """The information matrix has as many rows and columns: 128 MB."""
@@ -74,7 +75,7 @@ class Estimate:
         if self.half_width is None:
             return None
         half = self.half_width * self.deviation
-        return self.mean - half, self.mean + half
+        return Interval(self.mean - half, self.mean + half)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from merton.rating.checking import Q, checked_rating
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit
 from merton.rating.metric import Metric
-from merton.statistics.means import Interval
+from merton.statistics.intervals import ENDS, Interval
 
 MASTERY = (0.5, 0.9, 0.99)
 """The scores whose oracles AGI-Elo reports."""
@@ -159,7 +159,7 @@ def gap_to_share(fitted: Fit, agent: str, p: float, share: float) -> Gap:
             f"with fewer than {LEAST_FREEDOM:.0f} no interval is sharp and holds in 93 to 97 % of simulated studies."
         )
         return Gap(p, share, oracle_rating, found, None, reason)
-    least, most = (math.sqrt(freedom / float(chdtri(freedom, tail))) for tail in (0.025, 0.975))
+    least, most = (math.sqrt(freedom / float(chdtri(freedom, tail))) for tail in ENDS)
     ends = sorted((reach * fitted.case_spread * least, reach * fitted.case_spread * most))
     below, above = target - START_MEAN - ends[0], ends[1] - (target - START_MEAN)
     half, together = rating.half_width * rating.deviation, math.copysign(1.0, reach) * rating.with_spread
@@ -168,7 +168,7 @@ def gap_to_share(fitted: Fit, agent: str, p: float, share: float) -> Gap:
         share,
         oracle_rating,
         found,
-        (found - _difference(below, half, together), found + _difference(above, half, together)),
+        Interval(found - _difference(below, half, together), found + _difference(above, half, together)),
     )
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "coefficients",
     "concordance",
     "correlation",
+    "intervals",
     "intraclass",
     "means",
     "ranking",

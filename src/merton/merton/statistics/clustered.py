@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.seeding import generator
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval
+from merton.statistics.means import student
 from merton.statistics.resampling import DRAWS, resamples
 
 Floats = NDArray[np.float64]
@@ -23,7 +24,7 @@ LEAST_RELIABILITY = 0.1
 
 _CHUNK = 200_000
 """Values that are ranked or moved at once, so that the memory stays small."""
-_UNDEFINED = (float("nan"), float("nan"))
+_UNDEFINED = Interval(math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def correlation_interval(draws: Floats, scenes: int, units: int, reliability: fl
         return _UNDEFINED
     most = 1.0 - 3.0 / (units**3 - units)  # one exchange of neighbours costs twice as much
     low, high = difference_interval(np.arctanh(np.clip(draws, -most, most)), scenes, reliability)
-    return float(np.tanh(low)), float(np.tanh(high))
+    return Interval(float(np.tanh(low)), float(np.tanh(high)))
 
 
 def difference_interval(draws: Floats, scenes: int, reliability: float | None = None) -> Interval:
@@ -216,9 +217,9 @@ def difference_interval(draws: Floats, scenes: int, reliability: float | None = 
     value = float(draws[0])
     half = float(student(scenes - 1)) * float(known.std()) * math.sqrt(scenes / (scenes - 1))
     if reliability is None:
-        return value - half, value + half
+        return Interval(value - half, value + half)
     freed, wider = 2.0 * value - float(known.mean()), half / max(reliability, LEAST_RELIABILITY)
-    return min(value - half, freed - wider), max(value + half, freed + wider)
+    return Interval(min(value - half, freed - wider), max(value + half, freed + wider))
 
 
 def permutation_p(x: Floats, y: Floats, seed: int, block: Integers | None = None) -> float:

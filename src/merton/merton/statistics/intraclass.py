@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from merton.seeding import generator
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval
+from merton.statistics.means import middle, student
 from merton.statistics.rater_draws import (
     ROUNDING,
     Floats,
@@ -98,7 +99,7 @@ def averaged(single: RaterAgreement, k: float) -> RaterAgreement:
         return replace(single, value=None, interval=None)
     ends = single.interval
     if ends is not None:
-        ends = (stepped(ends[0]), stepped(ends[1])) if has_one(ends[0]) else None
+        ends = Interval(stepped(ends.low), stepped(ends.high)) if has_one(ends[0]) else None
     return replace(single, value=stepped(single.value), interval=ends)
 
 
@@ -184,8 +185,7 @@ def _for_other_raters(parts: _Variances, consistency: RaterAgreement, k: float, 
     chi_squared = generator("raters drawn", seed).chisquare(rank, len(z))
     open_part = (float(parts.squares[0]) / total[known]) / chi_squared - (1.0 - drawn)
     values = drawn / (1.0 + np.maximum(open_part, 0.0) * rank / float(parts.trace[0]))
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return middle(values)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from merton.statistics.intervals import ENDS, Interval
+
 Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard deviations."""
 
 DIGITS = 6
 """Decimals of stored results; values that are equal to so many decimals share a rank."""
-
-Interval = tuple[float, float]
-"""Lower and upper end of a 95 % interval."""
 
 Floats = NDArray[np.float64]
 
@@ -46,17 +45,23 @@ def mean(values: Iterable[float | None]) -> float | None:
 def wilson(successes: float, n: float, z: float = Z_95) -> Interval:
     """Wilson's score interval of a proportion, `z` standard errors wide; (0, 1) for n = 0 (Wilson 1927)."""
     if n == 0:
-        return 0.0, 1.0
+        return Interval(0.0, 1.0)
     share, shrink = successes / n, 1.0 + z * z / n
     center = (share + z * z / (2 * n)) / shrink
     half = z / shrink * math.sqrt(share * (1.0 - share) / n + z * z / (4 * n * n))
     # At the ends the interval touches the bound exactly; floating point would miss it by an ulp.
-    return (0.0 if successes == 0 else center - half), (1.0 if successes == n else center + half)
+    return Interval(0.0 if successes == 0 else center - half, 1.0 if successes == n else center + half)
 
 
 def student(freedom: ArrayLike) -> Floats:
     """Half-widths of 95 % intervals in estimated standard deviations; `Z_95` for infinite degrees of freedom."""
-    return np.asarray(stdtrit(freedom, 0.975))
+    return np.asarray(stdtrit(freedom, ENDS[1]))
+
+
+def middle(draws: ArrayLike) -> Interval:
+    """The two draws (n,), n >= 1, between which the middle 95 % of them lie; NaN is not allowed, infinities are."""
+    low, high = np.quantile(np.asarray(draws, float), ENDS, method="nearest")
+    return Interval(float(low), float(high))
 
 
 def mean_interval(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None) -> Interval:
@@ -76,10 +81,10 @@ def mean_interval(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | N
     center = min(max(float(totals.sum() / totals.shape[1]), 0.0), 1.0)
     scatter, n = _scatter(shares, totals), 1.0 / float(np.sum(shares.mean(axis=1) ** 2))
     if len(shares) == 1:
-        return 0.0, 1.0
+        return Interval(0.0, 1.0)
     if scatter.variance < _NO_VARIANCE:
         unseen = wilson(0, n)[1]
-        return center - unseen * center, center + unseen * (1.0 - center)
+        return Interval(center - unseen * center, center + unseen * (1.0 - center))
     return wilson(center * n, n, min(_coins(center, n, scatter), Z_95))
 
 

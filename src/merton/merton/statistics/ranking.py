@@ -24,7 +24,8 @@ from merton.errors import InputError
 from merton.seeding import generator
 from merton.statistics.clustered import row_correlations, scene_draws
 from merton.statistics.coefficients import krcc, plcc, srcc
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import Z_95
 from merton.statistics.resampling import interval, is_resolved, resamples
 
 Floats = NDArray[np.float64]
@@ -208,7 +209,7 @@ def models_needed(difference: float, one: float, between: float, power: float = 
     people, first, second = np.moveaxis(drawn, 2, 0)
     gains = row_correlations(first, people) - row_correlations(second, people)
     deviation = float(gains.std()) * math.sqrt(_MODELS)
-    return math.ceil(((float(ndtri(0.975)) + float(ndtri(power))) * deviation / difference) ** 2)
+    return math.ceil(((Z_95 + float(ndtri(power))) * deviation / difference) ** 2)
 
 
 def pearson_rows(x: Floats, y: Floats, times: Floats | None = None) -> Floats:
@@ -278,4 +279,4 @@ def _with_mirror(value: float, found: Interval | None) -> Interval | None:
     if found is None:
         return None
     low, high = found
-    return max(-1.0, min(low, 2.0 * value - high)), min(1.0, max(high, 2.0 * value - low))
+    return Interval(max(-1.0, min(low, 2.0 * value - high)), min(1.0, max(high, 2.0 * value - low)))

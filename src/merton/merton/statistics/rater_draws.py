@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval, interval_text
+from merton.statistics.means import student
 from merton.statistics.resampling import resamples
 
 Floats = NDArray[np.float64]
@@ -43,8 +44,7 @@ class RaterAgreement:
         """The value with its interval, such as "0.78 [0.70, 0.85]"; "undefined" without a value."""
         if self.value is None:
             return "undefined"
-        ends = "no interval" if self.interval is None else "[{:.2f}, {:.2f}]".format(*self.interval)
-        return f"{self.value:.2f} {ends}"
+        return f"{self.value:.2f} {interval_text(self.interval)}"
 
 
 def labels_of(rated: NDArray[np.bool_], clusters: Sequence[Hashable] | None) -> list[str]:
@@ -110,7 +110,7 @@ def _interval(value: float, draws: Floats, clusters: int, ratings: float) -> Int
     deviation = float(known.std()) * math.sqrt(clusters / (clusters - 1))
     half = float(student(clusters - 1)) * deviation * ratings / (2.0 * above * (1.0 - value))
     low, high = from_fisher_z(fisher_z(np.array([value]), ratings) + np.array([-half, half]), ratings)
-    return float(low), float(high)
+    return Interval(float(low), float(high))
 
 
 def same_length(one: Sequence[object] | NDArray[np.bool_], other: Sequence[object] | NDArray[np.bool_]) -> None:

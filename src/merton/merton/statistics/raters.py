@@ -1,14 +1,16 @@
-"""Agreement of two or more raters: Cohen's kappa, also weighted, Fleiss' kappa and the share of equal ratings.
+"""Agreement of raters: Cohen's kappa, also weighted and of all pairs, Fleiss' kappa, and the share of equal ratings.
 
 All with 95 % intervals for items in clusters, such as scenes. Krippendorff's alpha is in `merton.statistics.alpha`, the
-intraclass correlation in `merton.statistics.intraclass`. The boards of world models have a weighted kappa of all
-annotators together with an interval of their own in `merton.leaderboard.published.agreement`.
+intraclass correlation in `merton.statistics.intraclass`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Literal
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +26,41 @@ from merton.statistics.rater_draws import (
     same_length,
 )
 
-__all__ = ["RaterAgreement", "Rating", "cohen_kappa", "fleiss_kappa", "percent_agreement", "weighted_kappa"]
+__all__ = [
+    "PairKappa",
+    "PooledKappa",
+    "RaterAgreement",
+    "Rating",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "percent_agreement",
+    "pooled_kappa",
+    "weighted_kappa",
+]
 
 Rating = str | None
 """A category, or None where a rater gave none."""
+
+Item = TypeVar("Item", bound=Hashable)
+
+_LEAST_EXPECTED = 1e-9
+
+
+@dataclass(frozen=True)
+class PairKappa:
+    """The kappa of two raters on the items that both of them rated."""
+
+    first: str
+    second: str
+    kappa: RaterAgreement
+
+
+@dataclass(frozen=True)
+class PooledKappa:
+    """The kappa of all pairs of raters together, and of each pair by name."""
+
+    kappa: RaterAgreement
+    pairs: tuple[PairKappa, ...]
 
 
 def cohen_kappa(
@@ -94,6 +127,70 @@ def weighted_kappa(
     n = np.maximum(first.sum(axis=1), 1.0)
     expected = ((first @ distance) * second).sum(axis=1) / n**2
     return of_draws(beyond_chance(1.0 - sums[:, 0] / n, 1.0 - expected), rated, labels)
+
+
+def pooled_kappa(
+    scores: Mapping[tuple[str, Item], float], clusters: Mapping[Item, Hashable] | None = None, seed: int = 0
+) -> PooledKappa:
+    """Agreement of all pairs of raters on an ordered scale beyond chance, with quadratic weights.
+
+    Of a pair 1 - observed / expected, as `weighted_kappa`: the sum of squared differences over the items that both
+    rated, and its mean over all ways to shuffle one of the two. Of all pairs 1 - sum of observed / sum of expected (De
+    Vries and others 2008), which is robust against a pair that never varies.
+
+    Args:
+        scores: (rater, item) to score; raters may have rated different items.
+        clusters: item to its scene; each item by itself if not given.
+        seed: of the bootstrap.
+    """
+    by_rater: defaultdict[str, dict[Item, float]] = defaultdict(dict)
+    for (rater, item), score in scores.items():
+        by_rater[rater][item] = score
+    items = sorted({item for _, item in scores}, key=repr)
+    centre = float(np.mean(list(scores.values()))) if scores else 0.0
+    pairs: dict[tuple[str, str], Floats] = {}
+    for first, second in combinations(sorted(by_rater), 2):
+        both = by_rater[first].keys() & by_rater[second].keys()
+        if both:
+            pairs[first, second] = np.array(
+                [
+                    (1.0, by_rater[first][item] - centre, by_rater[second][item] - centre)
+                    if item in both
+                    else (0.0, 0.0, 0.0)
+                    for item in items
+                ]
+            )
+    labels_of_items = None if clusters is None else [clusters[item] for item in items]
+    counts = np.array([values[:, 0] for values in pairs.values()]).reshape(len(pairs), len(items))
+    rated: NDArray[np.bool_] = counts.any(axis=0)
+    labels = labels_of(rated, labels_of_items)
+    total = np.zeros((1, 2))
+    for values in pairs.values():
+        total = total + _squared_differences(values[rated], labels, seed)
+    alone = []
+    for (first, second), values in pairs.items():
+        together = values[:, 0] > 0
+        own = labels_of(together, labels_of_items)
+        kappa = _of_sums(_squared_differences(values[together], own, seed), together, own)
+        alone.append(PairKappa(first, second, kappa))
+    return PooledKappa(_of_sums(total, rated, labels), tuple(alone))
+
+
+def _squared_differences(values: Floats, labels: Sequence[str], seed: int) -> Floats:
+    """(1 + draws, 2) observed and expected sums of squared differences of a pair; values (n, 3): 1 where both rated an
+    item, else 0, and the two scores."""
+    both, a, b = values.T
+    parts = np.column_stack([both, (a - b) ** 2, a**2 + b**2, a, b])
+    n, observed, squares, one, other = drawn_sums(parts, labels, "weighted", "quadratic", seed).T
+    return np.column_stack([observed, squares - 2.0 * one * other / np.maximum(n, 1.0)])
+
+
+def _of_sums(sums: Floats, rated: NDArray[np.bool_], labels: Sequence[str]) -> RaterAgreement:
+    """The kappa of `_squared_differences`; undefined where no score varies."""
+    observed, expected = sums.T
+    defined = expected > _LEAST_EXPECTED
+    ratio = np.divide(observed, expected, out=np.full(len(sums), np.nan), where=defined)
+    return of_draws(1.0 - ratio, rated, labels)
 
 
 def fleiss_kappa(

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from merton.seeding import generator
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import middle
 
 DRAWS = 1000
 """Enough for a mean, a deviation and the ends of a 95 % interval. Ours."""
@@ -62,8 +63,7 @@ def interval(values: Floats) -> Interval | None:
     known = values[~np.isnan(values)]
     if len(known) < _LEAST_DEFINED * len(values) or not len(known) or bool((known == known[0]).all()):
         return None
-    low, high = (float(np.quantile(known, share, method="nearest")) for share in (0.025, 0.975))
-    return low, high
+    return middle(known)
 
 
 def is_resolved(found: Interval | None, value: float = 0.0) -> bool:

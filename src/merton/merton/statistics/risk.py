@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.statistics.correlation import GROUPS
-from merton.statistics.means import student
+from merton.statistics.correlation import difference_left_out, without_each
+from merton.statistics.intervals import Interval
 from merton.statistics.sequential import log_capital
 
 Floats = NDArray[np.float64]
@@ -93,8 +93,7 @@ class Estimate:
     """A value and its 95 % interval, clustered by scene; NaN ends where the scenes do not tell."""
 
     value: float
-    low: float
-    high: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def area_differences(trials: Sequence[Scored], base: Scored) -> list[Estimate]:
 def avoided_failures(trials: Sequence[Scored], coverage: float) -> list[Estimate]:
     """`avoided` of several scores of the same trials."""
     found = _estimates(trials, lambda one: avoided(one, coverage))
-    return [Estimate(each.value, max(each.low, 0.0), min(each.high, 1.0)) for each in found]
+    return [Estimate(each.value, Interval(max(each.interval.low, 0.0), min(each.interval.high, 1.0))) for each in found]
 
 
 def guaranteed_threshold(
@@ -259,18 +258,11 @@ def _expected_failures(scores: Floats, failed: NDArray[np.bool_]) -> Floats:
 def _estimates(
     trials: Sequence[Scored], value: Callable[[Scored], float], base: Scored | None = None
 ) -> list[Estimate]:
-    """Of a function of trials for each score, by a jackknife over groups of scenes as in `study.correlation`."""
+    """Of a function of trials for each score, by the jackknife of `difference_left_out`."""
 
     def values(kept: NDArray[np.bool_]) -> Floats:
         zero = value(base.part(kept)) if base is not None else 0.0
         return np.array([value(one.part(kept)) - zero for one in trials])
 
-    scenes = trials[0].place
-    whole = values(np.ones(len(scenes), bool))
-    groups = min(int(scenes.max()) + 1, GROUPS)
-    if groups < 2:
-        return [Estimate(float(at), math.nan, math.nan) for at in whole]
-    parts = np.stack([values(scenes % groups != group) for group in range(groups)])
-    deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
-    half = float(student(groups - 1)) * deviation
-    return [Estimate(float(at), float(at - by), float(at + by)) for at, by in zip(whole, half, strict=True)]
+    parts = np.stack([values(kept) for kept in without_each(trials[0].place)])
+    return [Estimate(float(column[0]), difference_left_out(column)) for column in parts.T]

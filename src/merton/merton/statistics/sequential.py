@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 ERROR = 0.05
 """Probability that a truth is ever outside of its interval."""
@@ -42,8 +42,8 @@ def anytime_interval(differences: Sequence[float], error: float = ERROR) -> Inte
         error: chance that the mean of the drawn population is ever outside; half of it at either end.
     """
     shares = (1.0 + np.asarray(differences, dtype=np.float64)) / 2.0
-    low, high = _lower_bound(shares, error / 2.0), 1.0 - _lower_bound(1.0 - shares, error / 2.0)
-    return 2.0 * low - 1.0, 2.0 * high - 1.0
+    share = Interval(_lower_bound(shares, error / 2.0), 1.0 - _lower_bound(1.0 - shares, error / 2.0))
+    return share.scaled(2.0, -1.0)
 
 
 class ConfidenceSequence:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from merton.results.records import TrialRecord
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
 from merton.study.values import VALUES
 
 ATTRIBUTED = ("success", "progress")
@@ -184,5 +185,5 @@ class Findings:
 def _mean(values: Sequence[float], scenes: Sequence[str], least: float = -1.0) -> Mean:
     """The mean of values in `least`..1."""
     span = 1.0 - least
-    low, high = mean_interval([(round(value, ALIKE_DIGITS) - least) / span for value in values], scenes)
-    return Mean(math.fsum(values) / len(values), (least + span * low, least + span * high))
+    interval = mean_interval([(round(value, ALIKE_DIGITS) - least) / span for value in values], scenes)
+    return Mean(math.fsum(values) / len(values), interval.scaled(span, least))

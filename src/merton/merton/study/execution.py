@@ -1,7 +1,8 @@
 """The execution study of Embodied-IQA (sections 3.5 and 5.4): do cognition and decision tell how the arm fares?
 
 Correlations of stages over the types of distortion, over types and levels, and over trials. Scenes are the sampling
-unit: every interval resamples them, and takes the types as they are.
+unit: intervals of means of types draw them again, those of single trials leave them out in turn, and both take the
+types as they are.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from merton.statistics.clustered import (
     partial,
     permutation_p,
     row_correlations,
-    scene_draws,
     steadied,
 )
 from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic
-from merton.statistics.means import Interval, mean
+from merton.statistics.correlation import correlation_left_out, difference_left_out, without_each
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean
 from merton.study.headline import BLIND_DECISION
 from merton.study.opinions import Opinions
 
@@ -46,7 +48,7 @@ SEED = 0
 """Of resamples and permutations."""
 MOST_TRIALS = 20_000
 """Distorted trials of a correlation over single trials; of more, those of scenes drawn at random are compared (ours:
-each is ranked a thousand times)."""
+each is permuted ten thousand times)."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,13 @@ class Trials:
         return replace(self, **columns, values={name: column[kept] for name, column in self.values.items()})
 
     @cached_property
-    def drawn(self) -> Mapping[tuple[str, str], Floats]:
+    def without_scenes(self) -> Mapping[tuple[str, str], Floats]:
         """Spearman's correlation over trials of each column, and of the level, with each outcome, and of each column
-        with the level: (1 + DRAWS,), of all scenes and of each draw."""
+        with the level: (1 + parts,), of all scenes and without each group of them (`without_each`)."""
         names, scene = np.unique(self.scene, return_inverse=True)
         columns = {**self.values, "level": self.level.astype(np.float64)}
         pairs = [(name, other) for name in self.values for other in (*OUTCOMES, "level")]
-        return pair_correlations(columns, pairs, scene_draws(SEED, names), scene)
+        return pair_correlations(columns, pairs, np.stack(without_each(names)).astype(float), scene)
 
     def with_metrics(self, metrics: Mapping[str, Mapping[str, float]]) -> Trials:
         """With columns of further names, each {trial id: value}.
@@ -240,13 +242,19 @@ def stage_correlation(
     x, y, level, reliability = _rows(trials, predictor, outcome, unit, opinions)
     if unit == "trial":
         pairs = ((predictor, outcome), (predictor, "level"), (outcome, "level"))
-        draws, *with_level = (trials.drawn[pair] for pair in pairs)
+        draws, *with_level = (trials.without_scenes[pair] for pair in pairs)
     else:
         draws, *with_level = (row_correlations(*pair) for pair in ((x, y), (x, level), (y, level)))
     known = ~(np.isnan(x[0]) | np.isnan(y[0]))
     count = int(known.sum())
     given = partial(draws, *with_level)
     scenes = _scene_count(trials, outcome)
+
+    def interval_of(several: Floats) -> Interval:
+        if unit == "trial":
+            return correlation_left_out(several)
+        return correlation_interval(several, scenes, count, reliability)
+
     one, other = x[0][known], y[0][known]
     return Coefficients(
         predictor,
@@ -257,9 +265,9 @@ def stage_correlation(
         int((~np.isnan(trials.values[outcome])).sum()),
         scenes,
         _shown(draws[0]),
-        _ends(correlation_interval(draws, scenes, count, reliability)),
+        _ends(interval_of(draws)),
         _shown(given[0]),
-        _ends(correlation_interval(given, scenes, count, reliability)),
+        _ends(interval_of(given)),
         _shown(krcc(one, other)),
         _shown(plcc(one, other)),
         _shown(plcc_after_logistic(one, other)),
@@ -275,18 +283,21 @@ def difference(
     unit: str = "type",
     opinions: Opinions | None = None,
 ) -> Difference:
-    """SRCC of `one` less that of `other` with its 95 % interval, of scenes that are resampled for both at once."""
+    """SRCC of `one` less that of `other` with its 95 % interval, the same scenes drawn or left out for both."""
     trials = trials.compared if unit == "trial" else trials
     draws, shares = [], []
     for predictor in (one, other):
         x, y, _, reliability = _rows(trials, predictor, outcome, unit, opinions)
-        draws.append(trials.drawn[predictor, outcome] if unit == "trial" else row_correlations(x, y))
+        draws.append(trials.without_scenes[predictor, outcome] if unit == "trial" else row_correlations(x, y))
         shares.append(reliability)
     less = draws[0] - draws[1]
     source = "run" if opinions is None else "opinions"
-    least = min((share for share in shares if share is not None), default=None)
-    ends = _ends(difference_interval(less, _scene_count(trials, outcome), least))
-    return Difference(one, other, source, outcome, unit, _shown(less[0]), ends)
+    if unit == "trial":
+        ends = difference_left_out(less)
+    else:
+        least = min((share for share in shares if share is not None), default=None)
+        ends = difference_interval(less, _scene_count(trials, outcome), least)
+    return Difference(one, other, source, outcome, unit, _shown(less[0]), _ends(ends))
 
 
 def all_coefficients(
@@ -300,12 +311,6 @@ def all_coefficients(
         for predictor in predictors
         if opinions is None or unit != "trial"
     )
-
-
-def fisher_interval(correlation: float, n: int) -> Interval:
-    """95 % interval of a correlation over n independent units, by Fisher's transform."""
-    half = 1.959963984540054 / math.sqrt(n - 3)
-    return math.tanh(math.atanh(correlation) - half), math.tanh(math.atanh(correlation) + half)
 
 
 def _rows(
@@ -386,4 +391,4 @@ def _shown(value: float) -> float | None:
 
 def _ends(interval: Interval) -> Interval | None:
     low, high = interval
-    return None if math.isnan(low) or math.isnan(high) else (round(low, 6), round(high, 6))
+    return None if math.isnan(low) or math.isnan(high) else Interval(round(low, 6), round(high, 6))

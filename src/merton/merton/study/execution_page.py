@@ -9,9 +9,10 @@ from markupsafe import Markup
 
 from merton.pages.environment import environment
 from merton.results.text import MISSING
-from merton.statistics.means import Interval
+from merton.statistics.correlation import fisher_interval
+from merton.statistics.intervals import interval_text
 from merton.study import execution_figures
-from merton.study.execution import MOST_TRIALS, Difference, fisher_interval
+from merton.study.execution import MOST_TRIALS, Difference
 from merton.study.execution_study import (
     PUBLISHED,
     PUBLISHED_TYPES,
@@ -66,15 +67,11 @@ def summary(study: ExecutionStudy) -> list[str]:
 
 
 def _words(row: PublishedBound | Difference) -> str:
-    return MISSING if row.value is None else f"{row.value:.2f}{_ends(row.interval)}"
+    return MISSING if row.value is None else f"{row.value:.2f} {interval_text(row.interval)}"
 
 
 def _shown(row: MetricRow) -> str:
-    return MISSING if row.srcc is None else f"{row.srcc:.2f}{_ends(row.interval)}"
-
-
-def _ends(interval: Interval | None) -> str:
-    return "" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]"
+    return MISSING if row.srcc is None else f"{row.srcc:.2f} {interval_text(row.interval)}"
 
 
 def _pictures(study: ExecutionStudy) -> dict[str, object]:

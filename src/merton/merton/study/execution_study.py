@@ -17,7 +17,8 @@ from merton.results.records import TrialRecord
 from merton.results.text import one_line
 from merton.results.trial_files import json_object
 from merton.statistics.clustered import PERMUTATIONS
-from merton.statistics.means import Interval, mean_scatter
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_scatter
 from merton.statistics.resampling import DRAWS
 from merton.study.execution import (
     OUTCOMES,

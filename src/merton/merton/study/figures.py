@@ -12,9 +12,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
-from merton.pages.words import number
+from merton.pages.words import interval_words, number
 from merton.results.text import count_of
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 LEVELS = range(6)
 
@@ -176,9 +176,7 @@ def correlation_matrix(
             )
             corner = {"x": left + cell * column + 1, "y": top + cell * row + 1}
             shown = number(value)
-            low, high = intervals[row, column]
-            exact = "undefined" if math.isnan(value) else shown
-            exact += "" if math.isnan(low) else f" [{number(float(low))}, {number(float(high))}]"
+            exact = "undefined" if math.isnan(value) else f"{shown} {interval_words(intervals[row, column].tolist())}"
             hint = tag("title", f"{labels[row]} and {labels[column]}: {exact}")
             square = tag("rect", hint, **corner, width=cell - 2, height=cell - 2, rx=2.0, style=f"fill:{fill}")
             number_at = {"x": left + cell * (column + 0.5), "y": middle + 4, "text_anchor": "middle"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from merton.errors import InputError
 from merton.results.records import TrialRecord
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.sequential import ERROR, Conclusion, ConfidenceSequence
 from merton.study.pairs import Paired, compare_agents
 from merton.study.values import VALUES, Value

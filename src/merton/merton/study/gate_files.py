@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from merton.files import write_file
-from merton.pages.words import readable, signed
+from merton.pages.words import interval_words, readable, signed
 from merton.results.text import MISSING, counted, one_line
 from merton.statistics.sequential import Conclusion
 from merton.study import gate_pictures
@@ -23,14 +23,12 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
     lines = [_verdict_line(judgement, candidate, baseline)]
     if whole.difference is None:
         return lines
-    low, high = whole.interval
     lines.append(
         f"{metric.capitalize()} in {counted(whole.scenes, 'scene')}: {candidate} {_percent(judgement.means[0])}, "
         f"{baseline} {_percent(judgement.means[1])}."
     )
     lines.append(
-        f"Difference {points(whole.difference)} points; between {points(low)} and {points(high)} with 95 %, "
-        "whenever the comparison ends."
+        f"Difference {points(whole.difference)} points; 95 % interval {_ends(whole)}, whenever the comparison ends."
     )
     lines += [
         f"Worse in {readable(part.name)}: {points(part.difference)} points, at most {points(part.interval[1])}, in "
@@ -85,8 +83,7 @@ def junit(judgement: Judgement, candidate: str, baseline: str) -> str:
     name = f"merton gate {one_line(candidate)} against {one_line(baseline)}"
     cases = [_case("verdict", judgement.whole, " ".join(summary(judgement, candidate, baseline)), "error")]
     for part in judgement.tasks:
-        low, high = part.interval
-        text = f"{points(part.difference)} points [{points(low)}, {points(high)}] in {counted(part.scenes, 'scene')}"
+        text = f"{points(part.difference)} points {_ends(part)} in {counted(part.scenes, 'scene')}"
         cases.append(_case(part.name, part, text, "skipped"))
     suite = ElementTree.Element("testsuite", name=name, tests=str(len(cases)))
     for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
@@ -125,8 +122,11 @@ def _percent(value: float | None) -> str:
 
 
 def _row(part: TaskConclusion) -> str:
-    low, high = part.interval
-    return f"{part.scenes} | {points(part.difference)} | {points(low)} to {points(high)}"
+    return f"{part.scenes} | {points(part.difference)} | {_ends(part)}"
+
+
+def _ends(part: TaskConclusion) -> str:
+    return interval_words(part.interval, 1, 100, sign=True)
 
 
 def _cell(text: str) -> str:

@@ -15,7 +15,7 @@ from merton.pages.words import readable
 from merton.results.records import TrialRecord
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, shown_text, trial_detail
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.sequential import anytime_interval
 from merton.study.gallery import path_of
 from merton.study.gate import Judgement, Pair, difference

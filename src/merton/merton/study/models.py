@@ -14,7 +14,7 @@ from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError
 from merton.results.tables import read_columns
 from merton.statistics.correlation import alike_beside, average_with_interval, correlations_with_intervals
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
@@ -99,7 +99,7 @@ class Correlation:
         found = []
         for one, other in zip(*np.triu_indices(len(self.models), 1), strict=True):
             low, high = self.intervals[one, other].tolist()
-            interval = None if np.isnan(low) else (low, high)
+            interval = None if np.isnan(low) else Interval(low, high)
             found.append((self.models[one], self.models[other], float(self.matrix[one, other]), interval))
         return found
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.results.records import TrialRecord
 from merton.seeding import generator
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
 from merton.study.values import Value
 
 EXACT_SCENES = 16
@@ -100,11 +101,11 @@ def _compared(values: Mapping[str, Cases], one: str, other: str) -> Paired:
     gains = np.array([math.fsum(mine[case][1]) / len(mine[case][1]) for case in common]) - np.array(
         [math.fsum(its[case][1]) / len(its[case][1]) for case in common]
     )
-    low, high = mean_interval((1.0 + gains) / 2.0, scenes)
+    interval = mean_interval((1.0 + gains) / 2.0, scenes).scaled(2.0, -1.0)
     names, scene = np.unique(scenes, return_inverse=True)
     p = sign_flip_p(np.bincount(scene, weights=gains).astype(np.float64))
     difference = math.fsum(gains.tolist()) / len(gains)
-    return Paired(one, other, difference, (2.0 * low - 1.0, 2.0 * high - 1.0), p, len(names), len(common))
+    return Paired(one, other, difference, interval, p, len(names), len(common))
 
 
 def sign_flip_p(sums: NDArray[np.float64]) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from merton.results.records import Outcome, TrialRecord
 from merton.statistics.correlation import correlations_with_intervals
+from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
 
 CEILINGS = {"cognition": 0.999, "decision": 0.999, "execution": 99.9, "success": 1.0, "progress": 1.0}
@@ -53,9 +54,9 @@ class StageCorrelation:
     one: str
     other: str
     correlation: float
-    interval: tuple[float, float]
+    interval: Interval
     within: float
-    within_interval: tuple[float, float]
+    within_interval: Interval
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ class Fall:
     """
 
     points: float
-    interval: tuple[float, float] | None
+    interval: Interval | None
     share: float | None
-    share_interval: tuple[float, float] | None
+    share_interval: Interval | None
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def stages(
 
     def agreement(one: str, other: str) -> StageCorrelation:
         at = names.index(one), names.index(other)
-        (low, high), (within_low, within_high) = whole_ends[at].tolist(), within_ends[at].tolist()
-        return StageCorrelation(one, other, float(whole[at]), (low, high), float(within[at]), (within_low, within_high))
+        ends, within_ends_of = Interval(*whole_ends[at].tolist()), Interval(*within_ends[at].tolist())
+        return StageCorrelation(one, other, float(whole[at]), ends, float(within[at]), within_ends_of)
 
     ceilings = np.array(list(CEILINGS.values()))[:, None]
     known = ~np.isnan(scores)
@@ -175,10 +176,10 @@ def _fall(losses: NDArray[np.float64], scenes: NDArray[np.str_], way: float) -> 
     if len(set(scenes.tolist())) > 1:
         # A difference of -1..1 has twice the scatter of a score of 0..1.
         half = 200.0 * mean_scatter((losses + 1.0) / 2.0, scenes).half_width
-        interval = points - half, points + half
+        interval = Interval(points - half, points + half)
     if way <= 0.0:
         return Fall(points, interval, None, None)
-    return Fall(points, interval, points / way, interval and (interval[0] / way, interval[1] / way))
+    return Fall(points, interval, points / way, interval and Interval(interval[0] / way, interval[1] / way))
 
 
 def _level(level: int, records: Iterable[TrialRecord]) -> Level:

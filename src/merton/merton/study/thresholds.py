@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from merton.pages.words import number
 from merton.results.csv_writer import csv_text
 from merton.results.records import TrialRecord
-from merton.statistics.means import Interval
+from merton.statistics.intervals import ENDS, Interval
 
 TARGET = 0.75
 LOWEST, HIGHEST = 1, 5
@@ -77,7 +77,7 @@ def thresholds(records: Iterable[TrialRecord]) -> list[Threshold]:
                 agent,
                 distortion,
                 level,
-                (low, high),
+                Interval(low, high),
                 sum(references) / len(references) if references else None,
                 len(own),
                 len(set(scenes)),
@@ -111,7 +111,7 @@ def estimate(
     weights = _weights(likelihood)
     effect = _design_effect(won - (weights @ chances)[level], (weights @ (chances * (1.0 - chances)))[level], scenes)
     cumulated = np.cumsum(_weights(likelihood / effect)[order])
-    places = np.searchsorted(cumulated, np.array([0.5, 0.025, 0.975]) * cumulated[-1])
+    places = np.searchsorted(cumulated, np.array([0.5, *ENDS]) * cumulated[-1])
     middle, low, high = (_censored(float(value)) for value in at[order][places])
     return middle, low, high
 

@@ -76,5 +76,5 @@ def ablation_command(
 def _cell(found: Drawn, digits: int = 3) -> str:
     if found.mean is None:
         return "-"
-    ends = f" [{found.interval[0]:.{digits}f}, {found.interval[1]:.{digits}f}]" if found.interval else ""
+    ends = f" {found.interval:.{digits}f}" if found.interval else ""
     return f"{found.mean:.{digits}f}{ends}"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import between, from_here, print_err, print_out, progress
+from merton.cli.console import from_here, print_err, print_out, progress
+from merton.statistics.intervals import interval_text
 
 if TYPE_CHECKING:
-    from merton.statistics.means import Interval
+    from merton.statistics.intervals import Interval
 
 
 def demo_command(
@@ -54,4 +55,4 @@ def demo_command(
 
 
 def _shown(value: float | None, interval: Interval | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}{between(interval, 2)}"
+    return "undefined" if value is None else f"{value:.2f} {interval_text(interval)}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDOUT, add_row, between, from_here, print_err, print_out, progress
+from merton.cli.console import STDOUT, add_row, from_here, print_err, print_out, progress
+from merton.statistics.intervals import interval_text
 from merton_studies.cli.annotate import default_cache
 from merton_studies.cli.curate_roles import (
     Assigner,
@@ -117,12 +118,13 @@ def _print(found: VoterAgreement, names: tuple[str, ...]) -> None:
         add_row(
             table,
             name,
-            f"{one.accuracy:.3f}{between(one.accuracy_interval)}",
-            f"{one.kappa:.3f}{between(one.kappa_interval)}",
+            f"{one.accuracy:.3f} {interval_text(one.accuracy_interval, '.3f')}",
+            f"{one.kappa:.3f} {interval_text(one.kappa_interval, '.3f')}",
             scatter,
         )
     STDOUT.print(table)
-    print_out(f"kappa of the vote less that of the baseline: {found.gain[0]:+.3f}{between(found.gain[1])}")
+    gain, ends = found.gain
+    print_out(f"kappa of the vote less that of the baseline: {gain:+.3f} {interval_text(ends, '+.3f')}")
     table = Table(
         "people's (rows), the vote's", *(str(number) for number in range(1, len(names) + 1)), "Other", "right"
     )

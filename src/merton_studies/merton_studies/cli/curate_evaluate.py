@@ -9,6 +9,7 @@ import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress, working
 from merton.errors import InputError
+from merton.statistics.intervals import interval_text
 from merton_studies.cli.curate_roles import (
     BUDGET_SPENT,
     MaxCalls,
@@ -136,7 +137,7 @@ def _written(
 def _told(found: Evaluation) -> None:
     for name, mean in found.scores.overall.items():
         told = "no score" if mean.mean is None else f"{mean.mean:.3f}"
-        between = f" [{mean.interval[0]:.3f}, {mean.interval[1]:.3f}]" if mean.interval else ""
+        between = "" if mean.mean is None else f" {interval_text(mean.interval, '.3f')}"
         notes = [f"{mean.n} questions, {mean.scenes} scenes"]
         if found.scores.failed[name]:
             why = next(row.error for row in found.rows if row.answerer == name and row.error).splitlines()[-1]

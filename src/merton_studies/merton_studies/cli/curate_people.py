@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import between, from_here, print_out
+from merton.cli.console import from_here, print_out
 
 if TYPE_CHECKING:
+    from merton.statistics.intervals import Interval
     from merton.statistics.ranking import RankAgreement
     from merton_studies.curation.rankings import Comparison
 
@@ -94,12 +95,11 @@ def ranking_command(
         rated, raters = read_ratings(human)
         people = {one.model: one.score for one in rated}
         for one in rated:
-            low, high = one.interval
             marks = f"mean mark {one.mean:.2f} of 5, which is {one.share:.1f} %"
             by = f"{one.scenarios} scenarios, {one.raters} raters"
-            print_out(f"{one.model}: people {one.score:.1f} [{low:.1f}, {high:.1f}] of 100 ({marks}), {by}")
-        if raters.kappa is not None:
-            print_out(f"raters agree with a quadratic-weighted kappa of {raters.kappa:.2f} over {raters.n} marks")
+            print_out(f"{one.model}: people {one.score:.1f} {one.interval:.1f} of 100 ({marks}), {by}")
+        if raters.value is not None:
+            print_out(f"raters agree with a quadratic-weighted kappa of {raters.shown} over {raters.n} marks")
     found = compare(tables[0], tables[1] if full is not None else None, people, seed)
     left_out = max(table.left_out for table in tables)
     if left_out:
@@ -144,5 +144,5 @@ def _show_pair(one: str, other: str, several: Sequence[RankAgreement]) -> None:
         print_out(f"{one} and {other}: {name} {found.value:.3f}{ends}{told}")
 
 
-def _ends(ends: tuple[float, float] | None, over: str) -> str:
-    return "" if ends is None else f"{between(ends)} {over}"
+def _ends(ends: Interval | None, over: str) -> str:
+    return "" if ends is None else f" {ends:.3f} {over}"

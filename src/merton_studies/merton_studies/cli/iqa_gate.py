@@ -12,6 +12,7 @@ from rich.table import Table
 from merton.cli.console import STDOUT, add_row, print_out, progress, run_named, working
 from merton.errors import InputError
 from merton.files import locked_folder, write_file
+from merton.pages.words import interval_words
 
 if TYPE_CHECKING:
     from merton_studies.iqa.gate import GateDesign
@@ -78,7 +79,7 @@ def _shown(design: GateDesign) -> Table:
     for name in columns:
         table.add_column(name, no_wrap=True, justify="left" if name == "gate" else "right")
     for row in design.rows:
-        ends = f"{row.area.low:.3f} to {row.area.high:.3f}"
+        ends = interval_words(row.area.interval, 3)
         avoided = [f"{100 * each.value:.0f} %" for each in row.avoided["failure"].values()]
         add_row(table, row.gate.name, f"{row.area.value:.3f}", ends, f"{row.gain.value:+.3f}", *avoided)
     return table

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, add_row, between, print_out
+from merton.cli.console import STDOUT, add_row, print_out
+from merton.statistics.intervals import interval_text
 
 SHOWN = 10
 """Types of distortion in the table: those that people and models place most differently."""
@@ -31,7 +32,8 @@ def human_command(
             ("Spearman's rho with people", found.srcc, found.interval),
             ("within levels", found.within_levels, found.within_interval),
         ):
-            print_out(f"  {name}: {'undefined' if value is None else f'{value:.3f}{between(interval)}'}")
+            text = "undefined" if value is None else f"{value:.3f} {interval_text(interval, '.3f')}"
+            print_out(f"  {name}: {text}")
         if found.scenes < LEAST_SCENES:
             print_out(f"  not enough yet for these intervals: {LEAST_SCENES - found.scenes} more scenes")
         table = Table("distortion", "images", "people", "models", "place by people", "by models", box=None)

@@ -12,6 +12,7 @@ from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.cli.recordings import Recording, beside
 from merton.errors import InputError
 from merton.files import locked_folder
+from merton.pages.words import interval_words
 
 if TYPE_CHECKING:
     from merton_studies.twins.replay import Replay
@@ -70,8 +71,7 @@ def _show(found: Replay) -> None:
     for name in ("distortion", "policy", "trials", "left, 95 %", "median", "most [cm]", "not whole"):
         table.add_column(name, no_wrap=True, justify="left" if name in ("distortion", "policy") else "right")
     for item in summaries(found):
-        low, high = item.left_interval
-        share = f"{100 * item.left:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+        share = f"{100 * item.left:.0f} % {interval_words(item.left_interval, 0, 100)}"
         not_whole = len(item.trials) - item.verdicts[CARRIED_OUT]
         add_row(table, item.setting.name, item.policy, len(item.trials), share, f"{item.median_cm:.1f}",
                 f"{item.most_cm:.1f}", not_whole)  # fmt: skip

@@ -29,7 +29,7 @@ from merton.errors import InputError
 from merton.progress import Step, quiet
 from merton.results.matrix import read_matrix
 from merton.statistics.coefficients import srcc
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import interval
 from merton_studies.curation.assignment import entropy
 from merton_studies.curation.embedding import Embeddings

@@ -14,21 +14,22 @@ Both may also be .jsonl or .parquet. `merton_studies.curation.sheet` draws the s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from merton.errors import InputError, UnknownNameError
-from merton.leaderboard.published.agreement import AnnotatorAgreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
 from merton.statistics.raters import (
     RaterAgreement,
     cohen_kappa,
     fleiss_kappa,
     percent_agreement,
+    pooled_kappa,
 )
 from merton_studies.curation.assignment import Assignment
 from merton_studies.curation.sheet import SHOWN, sheet_id
@@ -183,8 +184,8 @@ def _of_dimension(
     return DimensionAgreement(name, kappa, share, raters, sum(majority is None for majority in people))
 
 
-def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], AnnotatorAgreement]:
-    """The score of each model, best first, and the agreement of raters in marks (quadratic weights).
+def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], RaterAgreement]:
+    """The score of each model, best first, and the agreement of all raters in marks (quadratic weights), by scenario.
 
     A plan's mark by one rater is the mean over its criteria, which weigh the same; then the mean over raters, then
     over scenarios (appendix E.7).
@@ -194,7 +195,7 @@ def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], AnnotatorAgreement
             that others have.
     """
     marks: dict[str, dict[str, dict[str, list[float]]]] = {}
-    scored: dict[tuple[str, Hashable], float] = {}
+    scored: dict[tuple[str, tuple[str, str, str]], float] = {}
     seen: dict[tuple[str, ...], str] = {}
     for where, row in read_rows(path, RATINGS):
         model, scenario, rater, criterion = (name_in(where, row, column) for column in RATINGS[:4])
@@ -212,7 +213,8 @@ def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], AnnotatorAgreement
         if missing:
             raise InputError(f"{path}: model {model!r} has no rating in scenario {missing[0]!r}, which others have")
     found = sorted((_human_score(model, of_model) for model, of_model in marks.items()), key=_best_first)
-    return tuple(found), agreement(scored)
+    scenario_of = {item: item[1] for _, item in scored}
+    return tuple(found), pooled_kappa(scored, scenario_of).kappa
 
 
 def _human_score(model: str, marks: Mapping[str, Mapping[str, Sequence[float]]]) -> HumanScore:

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from merton.files import write_file
 from merton.progress import OnProgress, Step, quiet, unseen
 from merton.seeding import generator
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval, middle
 from merton_studies.curation.embedding import Embeddings, unit
 from merton_studies.curation.maps import maps
 from merton_studies.curation.pool import Pool
@@ -266,10 +267,9 @@ def _covered(rows: Floats, kept: NDArray[np.bool_], name: str, seeds: int) -> Co
         drawn[generator("coverage", name, seed).permutation(len(rows))[: int(kept.sum())]] = True
         uniform[seed] = distance_to_kept(rows, drawn)
     ratios = np.divide(ours, uniform, out=np.ones(seeds), where=uniform > 0)
-    low, high = np.quantile(ratios, (0.025, 0.975))
     mean = float(uniform.mean())
     return Coverage(
-        int((~kept).sum()), ours, mean, ours / mean if mean else 1.0, (float(low), float(high)),
+        int((~kept).sum()), ours, mean, ours / mean if mean else 1.0, middle(ratios),
         float((uniform > ours).mean()), seeds,
     )  # fmt: skip
 

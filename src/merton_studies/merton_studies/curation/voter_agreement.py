@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError, require
 from merton.progress import OnProgress
 from merton.seeding import generator
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import interval, resamples
 from merton_studies.curation.agents import Voter
 from merton_studies.curation.assignment import assign

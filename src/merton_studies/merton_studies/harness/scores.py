@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from merton.files import write_file
 from merton.leaderboard.capabilities import PREDICTIONS
 from merton.results.parquet import parquet_bytes, require_pyarrow
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import DRAWS, interval, resamples
 from merton_studies.curation.question import Question
 

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.svg import marker, tag
-from merton.pages.words import flat, number
-from merton.statistics.means import Interval
+from merton.pages.words import flat, interval_words, number
+from merton.statistics.intervals import Interval
 from merton_studies.iqa import metric_floors
 from merton_studies.iqa.metric_files import blocks
 from merton_studies.iqa.metric_table import (
@@ -183,7 +183,7 @@ def _hint(cell: Cell) -> str:
         return "undefined: values or opinions do not vary"
     scatter = f"sd {number(cell.sd, 4)} of {cell.repeats} repeats" if cell.repeats > 1 else "one repeat"
     text = f"{number(cell.mean, 4)}, {scatter}, {cell.n:.0f} images each"
-    return text if math.isnan(cell.low) else f"{text}; 95 % {number(cell.low)} to {number(cell.high)}"
+    return text if math.isnan(cell.low) else f"{text}; 95 % {interval_words((cell.low, cell.high))}"
 
 
 def _marker(rows: Sequence[CoefficientRow]) -> Callable[[CoefficientRow, Column, str], str]:

@@ -18,7 +18,8 @@ from merton.statistics.coefficients import (
     srcc,
 )
 from merton.statistics.correlation import correlations_with_intervals
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval
+from merton.statistics.means import student
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.opinion import Opinions
 from merton_studies.opinions.sensitivity import JND

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from merton.pages.words import number, signed
-from merton.statistics.means import Interval
+from merton.pages.words import interval_words, number, signed
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import Floats, interval, resamples
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.distributions import Category, Dimensions, Trend
@@ -57,11 +57,6 @@ def claims(opinions: Opinions, results: Mapping[str, StageResults]) -> list[Clai
     return found
 
 
-def shown_interval(found: Interval | None, digits: int = 2) -> str:
-    """An interval for people, such as "[−0.10, 0.20]"; "no interval" for None."""
-    return "no interval" if found is None else f"[{number(found[0], digits)}, {number(found[1], digits)}]"
-
-
 def _verdict(
     found: Interval | None, holds: Callable[[Interval], bool], fails: Callable[[Interval], bool]
 ) -> ClaimVerdict:
@@ -89,7 +84,7 @@ def _of_trends(stage: str, trends: Mapping[str, Trend]) -> Iterator[Claim]:
 
 def _fall(trend: Trend) -> str:
     return (
-        f"falls by {number(trend.fall)} {shown_interval(trend.fall_interval)}, tau {signed(trend.tau)}, "
+        f"falls by {number(trend.fall)} {interval_words(trend.fall_interval)}, tau {signed(trend.tau)}, "
         f"p {'< .001' if trend.adjusted < 0.001 else f'= {trend.adjusted:.3f}'}"
     )
 
@@ -143,7 +138,7 @@ def _of_both(opinions: Opinions) -> Iterator[Claim]:
         found = interval(drawn.means(shift, np.zeros(len(shift), np.int64), 1)[:, 0])
         verdict = _verdict(found, lambda i: i[0] > 0, lambda i: i[1] < 0)
         stages = ("decision", "cognition")[:: int(sign)]
-        measured = f"mean rank of {stages[0]} less that of {stages[1]} {signed(shift.mean())} {shown_interval(found)}"
+        measured = f"mean rank of {stages[0]} less that of {stages[1]} {signed(shift.mean())} {interval_words(found)}"
         yield Claim(words, measured, verdict)
 
 
@@ -157,7 +152,7 @@ def _of_tags(opinions: Opinions, stage: str) -> Iterator[Claim]:
         mine = np.isin(column, (high, low)) & ~np.isnan(opinions.value(stage))
         mean, found = _difference(opinions, stage, mine, column, high, low)
         there = [tag for tag in (high, low) if (column[mine] == tag).any()]
-        measured = f"{_words(high)} higher by {signed(mean)} {shown_interval(found)}"
+        measured = f"{_words(high)} higher by {signed(mean)} {interval_words(found)}"
         if len(there) < 2:
             measured = f"one {name} only: {_words(there[0])}" if there else f"no image has a {name}"
         yield Claim(f"{stage}: {words}", measured, _verdict(found, lambda i: i[0] > 0, lambda i: i[1] < 0))
@@ -206,7 +201,7 @@ def _of_dimensions(opinions: Opinions, stage: str) -> Claim:
     if any(step and step[1] < 0 for step in steps):
         verdict = FAILS
     falls = ", ".join(
-        f"{names.get(name, name.capitalize())} by {number(fall)} {shown_interval(ends)}"
+        f"{names.get(name, name.capitalize())} by {number(fall)} {interval_words(ends)}"
         for name, (fall, ends) in dimension_falls(opinions, stage).items()
     )
     listed = [names.get(name, name.capitalize()) for name in order]
@@ -260,7 +255,7 @@ def _less_between(opinions: Opinions) -> Claim:
     found = interval(draws[1] - draws[0])
     verdict = _verdict(found, lambda i: i[0] > 0, lambda i: i[1] < 0)
     measured = (
-        f"ranges of {number(whole[0])} and {number(whole[1])} standard deviations, difference {shown_interval(found)}"
+        f"ranges of {number(whole[0])} and {number(whole[1])} standard deviations, difference {interval_words(found)}"
     )
     return Claim("Cognition differs less between categories than Decision", measured, verdict)
 

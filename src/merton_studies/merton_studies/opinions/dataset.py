@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from merton.errors import InputError
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.study.models import Correlation, correlation_of
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.claims import (

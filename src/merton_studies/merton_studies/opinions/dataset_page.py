@@ -22,7 +22,6 @@ from merton_studies.opinions.claims import (
     FAILS,
     HOLDS,
     UNRESOLVED,
-    shown_interval,
 )
 from merton_studies.opinions.dataset import (
     PUBLISHED_AGREEMENT,
@@ -178,5 +177,4 @@ def _environment() -> jinja2.Environment:
         KINDS={"cognition": "VLMs", "decision": "VLAs"},
         DIMENSION_LABELS=DIMENSION_LABELS,
         PUBLISHED_AGREEMENT=PUBLISHED_AGREEMENT,
-        shown_interval=shown_interval,
     )

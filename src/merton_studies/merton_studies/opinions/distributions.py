@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from merton.statistics.correlation import correlations_with_intervals
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import (
     Floats,
     Resamples,

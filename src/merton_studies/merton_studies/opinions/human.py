@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.results.tables import name_in, number_in, plain_number, read_rows
 from merton.statistics.correlation import correlations_with_intervals
-from merton.statistics.means import Interval, ranks
+from merton.statistics.intervals import Interval
+from merton.statistics.means import ranks
 from merton_studies.opinions.opinion_tables import Opinions
 
 Key = tuple[str, str, int]

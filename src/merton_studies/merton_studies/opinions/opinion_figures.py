@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from merton.pages.svg import sequential_color, tag
 from merton.pages.words import number
 from merton.results.text import count_of
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton_studies.opinions.distributions import LEVELS, MAXIMUM, Spread
 from merton_studies.opinions.sensitivity import HalfLoss
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton.statistics.resampling import Resamples, interval, resamples
 
 JND = ("mild", "medium", "severe")

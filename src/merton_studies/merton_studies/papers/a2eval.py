@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from merton.statistics.intervals import interval_text
 from merton.statistics.ranking import (
     COEFFICIENTS,
     agreements,
@@ -52,13 +53,9 @@ def claims(cells: Cells, seed: int = 0) -> tuple[Claim, ...]:
     gain = differences(ours, source, human, seed=seed)
     rho = {name: agreements(*pair, seed=seed)[0] for name, pair in _pairs(cells).items()}
     needed = models_needed(0.02, rho["ours-human"].value or 0.0, rho["ours-source"].value or 0.0, seed=seed)
-    told = [
-        f"{gain[place].value:+.4f} [{low:+.2f}, {high:+.2f}]"
-        for place in (0, 2)
-        for low, high in [gain[place].over_models or (float("nan"), float("nan"))]
-    ]
+    told = [f"{gain[place].value:+.4f} {interval_text(gain[place].over_models, '+.2f')}" for place in (0, 2)]
     single = "; ".join(
-        f"{name} {found.value:.2f} [{found.over_models[0]:.2f}, {found.over_models[1]:.2f}]"
+        f"{name} {found.value:.2f} {found.over_models:.2f}"
         for name, found in rho.items()
         if found.value is not None and found.over_models is not None
     )

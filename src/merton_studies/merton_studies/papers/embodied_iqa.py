@@ -14,7 +14,7 @@ import numpy as np
 from merton.cognition.text import Cider
 from merton.perception.dataset import TASKS_PER_IMAGE, VERBS
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, LEVELS
-from merton.study.execution import fisher_interval
+from merton.statistics.correlation import fisher_interval
 from merton_studies.iqa.published_iqa import (
     TABLES,
     expected_krcc,

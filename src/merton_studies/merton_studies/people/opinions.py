@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from merton.results.csv_writer import write_csv
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval
+from merton.statistics.means import student
 from merton_studies.people.item import Item
 from merton_studies.people.rating import ItemRating
 from merton_studies.people.screening import Screened

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.statistics.means import Interval, student
+from merton.statistics.intervals import Interval
+from merton.statistics.means import student
 from merton.statistics.rater_draws import (
     ROUNDING,
     Floats,

@@ -16,6 +16,7 @@ from merton.results.text import counted
 from merton.statistics.alpha import krippendorff_alpha
 from merton.statistics.intraclass import Intraclass, intraclass
 from merton.statistics.raters import (
+    PairKappa,
     RaterAgreement,
     cohen_kappa,
     fleiss_kappa,
@@ -59,15 +60,6 @@ class Missing:
         if self.scenes:
             parts.append(counted(self.scenes, "more scene"))
         return f"not enough yet: {', '.join(parts)}" if parts else ""
-
-
-@dataclass(frozen=True)
-class PairKappa:
-    """Cohen's kappa of two raters, with quadratic weights on a scale with numbers."""
-
-    first: str
-    second: str
-    kappa: RaterAgreement
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from merton.statistics.means import Interval, mean_interval
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
 from merton_studies.twins.motion import TOLERANCE_M
 
 

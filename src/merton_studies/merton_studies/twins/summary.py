@@ -11,7 +11,8 @@ from statistics import median
 
 import numpy as np
 
-from merton.statistics.means import Interval, mean_interval, mean_scatter
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval, mean_scatter
 from merton_studies.twins.motion import CARRIED_OUT, VERDICTS
 from merton_studies.twins.replay import Replay
 from merton_studies.twins.twin import UNDISTORTED, Setting, Twin

@@ -10,7 +10,7 @@ from typing import Any
 from merton.files import write_file
 from merton.results.csv_writer import write_csv
 from merton.results.parquet import parquet_bytes, require_pyarrow
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 from merton_studies.twins.replay import Replay
 from merton_studies.twins.summary import (
     COLUMNS,

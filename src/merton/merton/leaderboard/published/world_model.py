@@ -24,8 +24,8 @@ from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, ranked, share_cell, total_cell
-from merton.leaderboard.published.agreement import AnnotatorAgreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
+from merton.statistics.raters import PooledKappa, pooled_kappa
 
 COLUMNS = ("team", "task", "video", "annotator", "score")
 COUNT_COLUMNS = ("task", "videos")
@@ -64,15 +64,15 @@ class Evaluation:
     """The board, and the agreement of the annotators: weighted kappa over all videos that two of them scored."""
 
     board: Board
-    agreement: AnnotatorAgreement
+    agreement: PooledKappa
 
     @property
     def board_with_agreement(self) -> Board:
         """The board with a sentence on the annotators' agreement at the end of its note."""
-        found = self.agreement
+        kappa = self.agreement.kappa
         text = "How far the annotators agree is unknown: no two of them scored the same videos, or no score varies."
-        if found.kappa is not None:
-            text = f"Annotators agree with a weighted kappa of {found.shown}, {found.n} videos."
+        if kappa.value is not None:
+            text = f"Annotators agree with a weighted kappa of {kappa.shown}, {kappa.n} videos."
         return replace(self.board, note=f"{self.board.note} {text}")
 
 
@@ -153,7 +153,7 @@ def evaluate(annotations: Iterable[Annotation], ground_truth: Mapping[str, int],
         float(rules.maximum),
         tuple(warnings),
     )
-    return Evaluation(board, agreement({(a.annotator, (a.team, a.task, a.video)): a.score for a in annotations}))
+    return Evaluation(board, pooled_kappa({(a.annotator, (a.team, a.task, a.video)): a.score for a in annotations}))
 
 
 Marks = dict[tuple[str, str], dict[str, dict[str, int]]]

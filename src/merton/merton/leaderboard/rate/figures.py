@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from merton.pages.svg import SERIES_COLORS, marker, tag
-from merton.pages.words import number
+from merton.pages.words import interval_words, number
 from merton.rating.convergence import Spread
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -73,8 +73,8 @@ def _curve(curve: Curve, x: Callable[[float], float], y: Callable[[float], float
     if curve.index is None:
         return tag("g", *parts, class_="others")
     for share, at in there:
-        text = f"{curve.label}, {100 * share:g} %: {number(at.mean, digits)}"
-        text += f" [{number(at.low, digits)}, {number(at.high, digits)}]"
+        text = f"{curve.label}, {100 * share:g} %: {number(at.mean, digits)} "
+        text += interval_words((at.low, at.high), digits)
         parts.append(tag("g", tag("title", text), marker(curve.index, x(share), y(at.mean))))
     return tag("g", *parts, class_=f"s{curve.index % SERIES_COLORS}")
 

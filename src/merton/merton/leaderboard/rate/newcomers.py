@@ -17,7 +17,7 @@ from merton.rating.predictions import predicted_score
 from merton.results.matrix import read_matrix
 from merton.results.matrix_table import AGENT_COLUMNS, is_matrix
 from merton.results.tables import file_bytes, name_in, number_in, read_cells, read_rows
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 COLUMNS = ("case", "score")
 """Of a file with one newcomer; its name is the file's without the ending."""
@@ -116,7 +116,7 @@ def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_o
         float(np.mean(list(scores.values()))),
         float(np.mean([predicted[case] for case in scores])),
         float(np.mean(list(predicted.values()))),
-        found.interval and (_mean_predicted(found.interval[0], rated), _mean_predicted(found.interval[1], rated)),
+        found.interval and Interval(*(_mean_predicted(end, rated) for end in found.interval)),
         hardest,
         predicted[hardest],
         {case: (value, scores.get(case)) for case, value in predicted.items()},

@@ -20,6 +20,7 @@ from merton.rating.convergence import MEASURES, Convergence
 from merton.rating.predictions import MASTERY
 from merton.results.csv_writer import write_csv
 from merton.results.text import printable
+from merton.statistics.intervals import Interval
 from merton.statistics.means import DIGITS
 
 PAGE, NUMBERS = "ratings.html", "ratings.json"
@@ -130,7 +131,7 @@ def _distribution(tail: LongTail) -> Any:
 @dataclass(frozen=True)
 class _Bar:
     mean: float
-    interval: tuple[float, float] | None
+    interval: Interval | None
     flag: str
 
 

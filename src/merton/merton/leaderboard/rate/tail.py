@@ -10,7 +10,7 @@ import numpy as np
 from merton.leaderboard.snapshot.compute import SHARE, BothMethods
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share, oracle
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 HARDEST = 20
 """Cases that are listed with the agents that solve them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from merton.leaderboard.snapshot.contents import AgentRow, Interval, Snapshot
+from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.leaderboard.snapshot.store import to_json
 from merton.results.csv_writer import write_rows
 
@@ -76,7 +76,7 @@ def _line(agent: AgentRow) -> list[object]:
     ]
 
 
-def _ends(interval: Interval | None) -> Sequence[object]:
+def _ends(interval: Sequence[object] | None) -> Sequence[object]:
     return interval or (None, None)
 
 

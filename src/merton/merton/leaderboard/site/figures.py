@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from merton.leaderboard.snapshot.contents import Interval
 from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
+from merton.statistics.intervals import Interval
 
 HEAT_STEPS = 20
 """Classes h0 .. h20 of the style sheet: scores 0 .. 1 in steps of 0.05."""
@@ -232,7 +232,7 @@ def _track(track: Track, x: Callable[[int], float], y: Callable[[float], float])
             if interval:
                 low, high = interval
                 parts.append(tag("line", x1=x(at), x2=x(at), y1=y(low), y2=y(high), class_="whisker"))
-                reach = f" [{low:.0f}, {high:.0f}]"
+                reach = f" {interval:.0f}"
             hint = tag("title", f"{track.label}, snapshot {at + 1}: {rating:.0f}{reach}")
             parts.append(tag("g", hint, marker(track.index, x(at), y(rating))))
         run = []

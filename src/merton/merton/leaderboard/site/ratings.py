@@ -16,7 +16,7 @@ from merton.pages.svg import SERIES_COLORS, series_slots
 from merton.rating.diagnostics import HeldOut
 from merton.rating.predictions import MASTERY, oracle
 from merton.results.text import printable
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 COLUMNS = 12
 """Number of snapshots in the table of all agents, the latest."""

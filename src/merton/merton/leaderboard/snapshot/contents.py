@@ -14,7 +14,7 @@ from merton.rating.diagnostics import Diagnostics, HeldOut
 from merton.rating.predictions import Gap
 from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import TestCase
-from merton.statistics.means import Interval
+from merton.statistics.intervals import Interval
 
 
 @dataclass(frozen=True)

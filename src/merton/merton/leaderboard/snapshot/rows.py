@@ -17,13 +17,8 @@ from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
-from merton.statistics.means import (
-    DIGITS,
-    Interval,
-    mean,
-    mean_interval,
-    ranks,
-)
+from merton.statistics.intervals import Interval
+from merton.statistics.means import DIGITS, mean, mean_interval, ranks
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.terminal import plain_console, print_warnings, table, whole
+from merton.pages.words import interval_words
 from merton.results.records import FLOOR_AGENT
 from merton.results.text import MISSING, distinct_names, formatted, places, printable
+from merton.statistics.intervals import Interval
 
 if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
     from merton.leaderboard.snapshot.contents import AgentRow, MetricMean, Snapshot, Standing
@@ -107,16 +109,13 @@ def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRo
 def _metric_cell(item: MetricMean) -> str:
     if item.mean is None or item.interval is None:
         return MISSING
-    return f"{100 * item.mean:.1f} [{100 * item.interval[0]:.0f}, {100 * item.interval[1]:.0f}] ({item.rank})"
+    return f"{100 * item.mean:.1f} {interval_words(item.interval, 0, 100)} ({item.rank})"
 
 
 def _likelihood(row: AgentRow) -> str:
     if row.likelihood is None or row.likelihood.flag:
         return _bound(row.likelihood)
-    if row.likelihood.interval is None:  # from one scene alone
-        return f"{row.likelihood.mean:.0f} [{MISSING}]"
-    low, high = row.likelihood.interval
-    return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
+    return f"{row.likelihood.mean:.0f} {interval_words(row.likelihood.interval, 0)}"
 
 
 def _agi_elo(row: AgentRow) -> str:
@@ -129,10 +128,8 @@ def _bound(standing: Standing | None) -> str:
     return MISSING if standing is None else f"{standing.bound_sign} {standing.mean:.0f}"
 
 
-def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
-    if value is None or interval is None:
-        return MISSING
-    return f"{100 * value:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
+def _with_interval(value: float | None, ends: Interval | None) -> str:
+    return MISSING if value is None or ends is None else f"{100 * value:.0f} {interval_words(ends, 0, 100)}"
 
 
 def _rank(row: AgentRow) -> str:
