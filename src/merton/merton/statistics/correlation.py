@@ -2,8 +2,8 @@
 
 There is one rule for them, wherever they are printed: a jackknife that leaves out one scene after the other, in
 Fisher's transform, with Student's quantile. Its coverage and that of the rules it was chosen from is in
-docs/reference/statistics.md. Two other designs have rules of their own: means of fixed units over scenes (`clustered`), and few
-models of which others might have been compared (`ranking`).
+docs/reference/statistics.md. Two other designs have rules of their own: means of fixed units over scenes (`clustered`),
+and few models of which others might have been compared (`ranking`).
 """
 
 from __future__ import annotations
