@@ -135,7 +135,7 @@ INTERVALS = {
 }
 """The intervals that are measured, and the heading of each in the table."""
 
-VIDEOS = (10, 20, 30, 60, 100, 300)
+VIDEOS = (10, 30, 100, 300)
 """Numbers of videos in the studies of annotators' agreement."""
 
 Held = dict[str, float | None]
