@@ -162,7 +162,7 @@ def pooled_kappa(
             )
     labels_of_items = None if clusters is None else [clusters[item] for item in items]
     counts = np.array([values[:, 0] for values in pairs.values()]).reshape(len(pairs), len(items))
-    rated: NDArray[np.bool_] = counts.any(axis=0)
+    rated = counts.sum(axis=0) > 0.0
     labels = labels_of(rated, labels_of_items)
     total = np.zeros((1, 2))
     for values in pairs.values():

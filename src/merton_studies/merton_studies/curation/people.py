@@ -220,13 +220,11 @@ def read_ratings(path: Path) -> tuple[tuple[HumanScore, ...], RaterAgreement]:
 def _human_score(model: str, marks: Mapping[str, Mapping[str, Sequence[float]]]) -> HumanScore:
     means = [float(np.mean([np.mean(by_one) for _, by_one in sorted(marks[name].items())])) for name in sorted(marks)]
     mean = float(np.mean(means))
-    low, high = mean_interval([(value - LEAST) / (MOST - LEAST) for value in means], range(len(means)))
+    interval = mean_interval([(value - LEAST) / (MOST - LEAST) for value in means], range(len(means)))
     raters = {rater for by_rater in marks.values() for rater in by_rater}
     count = sum(len(by_one) for by_rater in marks.values() for by_one in by_rater.values())
     score = 100.0 * (mean - LEAST) / (MOST - LEAST)
-    return HumanScore(
-        model, mean, score, 100.0 * mean / MOST, (100.0 * low, 100.0 * high), len(marks), len(raters), count
-    )
+    return HumanScore(model, mean, score, 100.0 * mean / MOST, interval.scaled(100.0), len(marks), len(raters), count)
 
 
 def _best_first(score: HumanScore) -> tuple[float, str]:

@@ -306,7 +306,7 @@ def difference(one: Cell, other: Cell) -> tuple[float, Interval] | None:
     share = TEST_SHARE / (1.0 - TEST_SHARE)
     half = float(student(len(gaps) - 1)) * math.sqrt((1.0 / len(gaps) + share) * float(gaps.var(ddof=1)))
     mean = float(gaps.mean())
-    return mean, (mean - half, mean + half)
+    return mean, Interval(mean - half, mean + half)
 
 
 def best_zero_shot(rows: Sequence[CoefficientRow]) -> CoefficientRow | None:

@@ -137,5 +137,5 @@ def _pair(matrix: NDArray[Any], intervals: NDArray[Any]) -> tuple[float | None, 
     value, (low, high) = float(matrix[0, 1]), intervals[0, 1]
     return (
         None if np.isnan(value) else value,
-        None if np.isnan(low) or np.isnan(high) else (float(low), float(high)),
+        None if np.isnan(low) or np.isnan(high) else Interval(float(low), float(high)),
     )

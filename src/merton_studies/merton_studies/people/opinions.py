@@ -24,6 +24,7 @@ COLUMNS = (
     "image", "reference_id", "distortion", "level", "scene", "ratings", "mos", "mos_low", "mos_high", "deviation",
     "dmos_ratings", "dmos", "dmos_low", "dmos_high",
 )  # fmt: skip
+_UNBOUNDED = Interval(-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def opinions(
         own = scores[item.id]
         of_reference = scores.get(item.facts.get("reference", ""), {})
         losses = [MOST + own[rater] - of_reference[rater] for rater in sorted(own) if rater in of_reference]
-        found.append(Opinion(item, _mean([own[rater] for rater in sorted(own)], (LEAST, MOST)), _mean(losses)))
+        found.append(Opinion(item, _mean([own[rater] for rater in sorted(own)], Interval(LEAST, MOST)), _mean(losses)))
     return tuple(found)
 
 
@@ -104,7 +105,7 @@ def write_raters(screened: Sequence[Screened], names: Mapping[str, str], path: P
     return write_csv(path, ("rater", "ratings", "far_above", "far_below", "left_out"), rows)
 
 
-def _mean(values: Sequence[float], within: Interval = (-math.inf, math.inf)) -> Mean:
+def _mean(values: Sequence[float], within: Interval = _UNBOUNDED) -> Mean:
     if not values:
         return Mean(0, None, None, None)
     mean = math.fsum(values) / len(values)
@@ -112,7 +113,7 @@ def _mean(values: Sequence[float], within: Interval = (-math.inf, math.inf)) -> 
         return Mean(1, mean, None, None)
     deviation = float(np.std(values, ddof=1))
     half = float(student(len(values) - 1)) * deviation / math.sqrt(len(values))
-    interval = (max(mean - half, within[0]), min(mean + half, within[1])) if deviation else None
+    interval = Interval(max(mean - half, within.low), min(mean + half, within.high)) if deviation else None
     return Mean(len(values), mean, interval, deviation)
 
 

@@ -245,7 +245,7 @@ def _biases(rater: str, by_criterion: ByCriterion, scene: Mapping[str, str]) -> 
             if clusters > 1:
                 variance = float(np.sum((total - mean * count) ** 2)) / count.sum() ** 2 * clusters / (clusters - 1)
                 half = float(student(clusters - 1)) * math.sqrt(float(variance))
-                interval = mean - half, mean + half
+                interval = Interval(mean - half, mean + half)
             found.append(Bias(criterion, mean, interval, len(shared)))
     return found
 

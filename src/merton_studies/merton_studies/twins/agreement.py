@@ -95,6 +95,6 @@ def _agreement(answers: Sequence[tuple[bool, bool]], scenes: Sequence[str]) -> P
 
 def _share(rows: Sequence[tuple[bool, str]]) -> Share:
     if not rows:
-        return Share(math.nan, (0.0, 1.0), 0, 0)
+        return Share(math.nan, Interval(0.0, 1.0), 0, 0)
     values, scenes = [float(value) for value, _ in rows], [scene for _, scene in rows]
     return Share(math.fsum(values) / len(values), mean_interval(values, scenes), len(values), len(set(scenes)))

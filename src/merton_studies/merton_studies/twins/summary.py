@@ -200,4 +200,4 @@ def distance_interval(distances: Sequence[float], scenes: Sequence[str]) -> Inte
     scale = max(distances) or 1.0
     center = math.fsum(distances) / len(distances)
     half = scale * mean_scatter(np.array(distances) / scale, scenes).half_width
-    return max(0.0, center - half), center + half
+    return Interval(max(0.0, center - half), center + half)
