@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
-from scipy.special import stdtrit
 
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
@@ -27,6 +26,7 @@ from merton.leaderboard.snapshot import store as snapshots
 from merton.pages.svg import marker, tag
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
+from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval, mean_scatter, wilson
 from merton.study import floors, outputs
 from merton.world.tasks import TASKS, parse
@@ -132,8 +132,7 @@ def scenes(pairs: Sequence[Pair]) -> list[int]:
 def share(pairs: Sequence[Pair], side: int, value: Value) -> str:
     """The mean of a value in 0..1 on one side of pairs, and its interval."""
     values = [value(pair[side].record) for pair in pairs]
-    low, high = mean_interval(values, scenes(pairs))
-    return f"{np.mean(values):.2f} [{low:.2f}, {high:.2f}]"
+    return f"{np.mean(values):.2f} {mean_interval(values, scenes(pairs)):.2f}"
 
 
 def difference(pairs: Sequence[Pair], value: Value) -> str:
@@ -143,9 +142,8 @@ def difference(pairs: Sequence[Pair], value: Value) -> str:
         n = len(set(groups))
         return f"none in any of {n} scenes: fewer than {100 * wilson(0, n)[1]:.0f} % differ"
     scatter = mean_scatter(values, groups)
-    half = float(stdtrit(scatter.freedom, 0.975)) * math.sqrt(scatter.variance)
-    low, high = np.mean(values) - half, np.mean(values) + half
-    return f"{np.mean(values):+.2g} [{low:+.2g}, {high:+.2g}]" + (", not resolved" if low <= 0 <= high else "")
+    between = Interval(np.mean(values) - scatter.half_width, np.mean(values) + scatter.half_width)
+    return f"{np.mean(values):+.2g} {between:+.2g}" + (", not resolved" if between.low <= 0 <= between.high else "")
 
 
 def apart_mm(one: Finished, other: Finished) -> tuple[float, float]:

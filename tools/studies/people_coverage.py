@@ -263,8 +263,7 @@ def detection(crew: Crew, studies: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _share(part: int, whole: int) -> str:
-    low, high = wilson(part, whole)
-    return f"{part / whole:.3f} [{low:.3f}, {high:.3f}]" if whole else "none"
+    return f"{part / whole:.3f} {wilson(part, whole):.3f}" if whole else "none"
 
 
 def main() -> None:

@@ -27,7 +27,9 @@ from merton.perception.distortion import DISTORTIONS
 from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.simulation.scene import scene_seeds
-from merton.statistics.clustered import row_correlations, scene_draws
+from merton.statistics.clustered import scene_draws
+from merton.statistics.correlation import correlations_with_intervals
+from merton.statistics.intervals import Interval, interval_text
 from merton.statistics.resampling import interval
 from merton_studies.twins.agreement import (
     Checked,
@@ -76,11 +78,13 @@ def show(name: str, pairs: Sequence[Checked]) -> None:
     predicted, executed = (np.array([getattr(pair, key) for pair in pairs]) for key in ("predicted_cm", "executed_cm"))
     names, scene = np.unique([pair.scene for pair in pairs], return_inverse=True)
     times = scene_draws(0, names)[:, scene]
-    correlation = row_correlations(predicted[None], executed[None], times)
+    correlations, ends = correlations_with_intervals(np.stack([predicted, executed]), scene)
     error = np.array([_median(np.abs(predicted - executed), weights) for weights in times])
-    for label, draws in (("rank correlation of distances", correlation), ("median error, cm", error)):
-        ends = interval(draws[1:])
-        print(f"  {label} {draws[0]:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""))
+    for label, value, between in (
+        ("rank correlation of distances", correlations[0, 1], Interval(*ends[0, 1].tolist())),
+        ("median error, cm", error[0], interval(error[1:])),
+    ):
+        print(f"  {label} {value:.3f} {interval_text(between, '.3f')}")
 
 
 def _median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -93,7 +97,7 @@ def _show_agreement(name: str, found: PredictionAgreement) -> None:
 
 
 def _told(share: Share) -> str:
-    return f"{share.value:.3f} [{share.interval[0]:.3f}, {share.interval[1]:.3f}] of {share.n}"
+    return f"{share.value:.3f} {share.interval:.3f} of {share.n}"
 
 
 def read(path: Path) -> list[Checked]:
