@@ -127,11 +127,11 @@ def test_the_page_has_every_section_and_asks_for_nothing(made: tuple[Path, Pool]
     assert "redundant: merge Object, Space." in page.text
     assert text.count('class="kept"') == text.count('class="dropped"') == 1
     assert "25 % of the questions have another with a cosine of at least 0.92: 7 pairs" in page.text
-    assert "Of 3 planted twins 1 are both kept: 66.7 % avoided, 95 % interval 20.0 to 90.0" in page.text
-    assert "0.500 0.400 to 0.600" in page.text
+    assert "Of 3 planted twins 1 are both kept: 66.7 % avoided, 95 % interval [20.0, 90.0]" in page.text
+    assert "0.500 [0.400, 0.600]" in page.text
     assert "50 % of the differences" in page.text
     assert page.text.index("sharp") < page.text.index("blind"), "the best model stands first"
-    assert "90 25 to 75" in page.text
+    assert "90 [25, 75]" in page.text
     write_page(out, everything, tmp_path / "scores")
     assert (out / "index.html").read_text() == text
 

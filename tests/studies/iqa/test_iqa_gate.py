@@ -203,7 +203,7 @@ def test_gates_are_ordered_and_no_gate_has_the_failure_rate() -> None:
     assert rows[NO_GATE].area.value == pytest.approx(trials.failed.mean())
     assert rows[NO_GATE].gain.value == 0.0
     assert found.rows[0].gate.name == PERFECT
-    assert rows[MONITOR].gain.high < 0.0
+    assert rows[MONITOR].gain.interval.high < 0.0
     assert rows[MONITOR].avoided["failure"][0.7].interval.low > 0.3
     assert found.events == {
         "failure": trials.failed.sum(), "stop": trials.stopped.sum(), "lost": events(trials)["lost"].sum()
@@ -249,7 +249,7 @@ def test_a_value_that_only_names_the_scene_is_worth_nothing_on_others() -> None:
         values={name: names[name] for name in ("luminance", "blur_effect")},
     )
     found = {row.gate.name: row for row in study(planted, "scenes").rows}
-    assert found["monitor, images alone"].gain.high > 0.0
+    assert found["monitor, images alone"].gain.interval.high > 0.0
 
 
 def test_a_study_is_reproducible_plain_and_shown(tmp_path: Path) -> None:

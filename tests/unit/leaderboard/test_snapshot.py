@@ -153,7 +153,7 @@ def test_one_scene_gives_no_interval_and_says_so() -> None:
     board = of([item for item in trials(1) if item.case.task == "pick"])
     assert all(row.score_interval == (0.0, 1.0) and row.likelihood.interval is None for row in board.agents)
     assert any("of one scene" in text for text in board.warnings)
-    assert "[–]" in render_snapshot(board)
+    assert "no interval" in render_snapshot(board)
 
 
 def test_neighbours_that_the_shuffles_swap_are_counted() -> None:
