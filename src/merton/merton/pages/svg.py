@@ -11,7 +11,8 @@ from typing import Protocol
 
 from markupsafe import Markup, escape
 
-from merton.statistics.intervals import Interval, interval_text
+from merton.pages.words import interval_words
+from merton.statistics.intervals import Interval
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
@@ -190,7 +191,7 @@ def interval_bar(rating: PlottedRating, span: tuple[float, float], of_agent: boo
         parts.append(tag("line", x1=x(rating.mean), x2=end, y1=9, y2=9, class_="open"))
     elif rating.interval is not None:
         low_end, high_end = rating.interval
-        label = f"95 percent interval {interval_text(Interval(low_end, high_end), '.0f')}"
+        label = f"95 percent interval {interval_words(rating.interval, 0)}"
         parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
     parts.append(tag("circle", cx=x(rating.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
     return tag("svg", *parts, class_=f"bar t{steps}" if steps else "bar", role="img", aria_label=label)

@@ -1,6 +1,6 @@
 """Simulated studies whose truth is known: how often each rule for an interval of a correlation or a kappa holds it.
 
-    .venv/bin/python tools/interval_coverage.py [--studies 400] [--only values] [--processes 2]
+    .venv/bin/python tools/studies/interval_coverage.py [--studies 400] [--only values] [--processes 2]
 
 Prints the tables of docs/reference/statistics.md: Spearman's correlation of values of images or trials that are alike
 within a scene; Spearman's correlation of means of fixed units, such as types of distortion or models, over scenes; the
@@ -23,8 +23,20 @@ from scipy.special import ndtri
 from scipy.stats import spearmanr
 
 from merton.seeding import generator
-from merton.statistics.clustered import Measured, correlation_interval, row_correlations, scene_draws, steadied
-from merton.statistics.correlation import correlations_with_intervals, fisher_interval
+from merton.statistics.clustered import (
+    Measured,
+    correlation_interval,
+    partial,
+    row_correlations,
+    scene_draws,
+    steadied,
+)
+from merton.statistics.correlation import (
+    correlation_left_out,
+    correlations_with_intervals,
+    fisher_interval,
+    without_each,
+)
 from merton.statistics.intervals import Interval
 from merton.statistics.means import student
 from merton.statistics.raters import pooled_kappa
@@ -58,6 +70,9 @@ MEANS = tuple(
     )
     for scenes in (10, 24, 50)
 )
+GIVEN = tuple((rho, scenes) for rho in (0.0, 0.5) for scenes in (10, 24, 50))
+FALL = 0.5
+"""Of both values from one level to the next."""
 KAPPAS = (10, 20, 30, 60, 100)
 
 
@@ -107,6 +122,39 @@ def _left_out(x: Floats, y: Floats, scene: NDArray[np.int64], value: float) -> I
     z = np.arctanh(parts)
     half = float(student(scenes - 1)) * math.sqrt((scenes - 1) / scenes * float(((z - z.mean()) ** 2).sum()))
     return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+
+
+def levelled(rho: float, scenes: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """As `values_of` normal ones, but each image of a scene has another level, with which both values fall."""
+    x, y, scene = values_of(("normal", rho, scenes), rng)
+    level = np.tile(np.arange(1.0, EACH + 1.0), scenes)
+    return x - FALL * level, y - FALL * level, level, scene
+
+
+def _given_level(x: Floats, y: Floats, level: Floats, times: Floats) -> Floats:
+    pairs = ((x, y), (x, level), (y, level))
+    return partial(*(row_correlations(one[None], other[None], times) for one, other in pairs))
+
+
+@cache
+def _true_given(rho: float) -> float:
+    x, y, level, _ = levelled(rho, MANY, generator("truth given the level", rho))
+    return float(_given_level(x, y, level, np.ones((1, len(x))))[0])
+
+
+def study_given_level(setting: Setting, number: int) -> tuple[float, Rules]:
+    """The truth of a partial correlation given the level, and the interval of it by both rules."""
+    rho, scenes = float(setting[0]), int(setting[1])
+    x, y, level, scene = levelled(rho, scenes, generator("given the level", *setting, number))
+    names = np.arange(scenes).astype(str)
+    parts = np.stack(without_each(scene)).astype(float)
+    draws = _given_level(x, y, level, scene_draws(number, names)[:, scene])
+    return _true_given(rho), {
+        "groups of scenes left out, Fisher's transform, Student": correlation_left_out(
+            _given_level(x, y, level, parts)
+        ),
+        "scenes drawn, Fisher's transform, Student": _known(correlation_interval(draws, scenes, len(x))),
+    }
 
 
 def study_of_means(setting: Setting, number: int) -> tuple[float, Rules]:
@@ -165,6 +213,7 @@ def study_of_kappa(setting: Setting, number: int) -> tuple[float, Rules]:
 
 STUDIES: Mapping[str, tuple[tuple[Setting, ...], Callable[[Setting, int], tuple[float, Rules]], tuple[str, ...]]] = {
     "values": (VALUES, study_of_values, ("values", "rho", "scenes")),
+    "given": (GIVEN, study_given_level, ("rho", "scenes")),
     "means": (MEANS, study_of_means, ("units", "rho", "scatter in a scene", "scenes")),
     "kappa": (tuple((videos,) for videos in KAPPAS), study_of_kappa, ("videos",)),
 }
