@@ -105,12 +105,12 @@ def study_of_values(setting: Setting, number: int) -> tuple[float, Rules]:
     draws = row_correlations(x[None], y[None], scene_draws(number, names)[:, scene])
     low, high = correlations_with_intervals(np.stack([x, y]), scene)[1][0, 1].tolist()
     return _truth(setting), {
-        "groups of scenes left out, Fisher's transform, Student": _known((low, high)),
-        "each scene left out, Fisher's transform, Student": _left_out(x, y, scene, value),
-        "scenes drawn, Fisher's transform, Student": _known(correlation_interval(draws, len(names), len(x))),
-        "scenes drawn, percentiles": interval(draws[1:]),
-        "scenes drawn, percentiles and their mirror image": _with_mirror(value, interval(draws[1:])),
-        "images as independent, Fisher's transform": fisher_interval(value, len(x)),
+        "left out in turn": _known((low, high)),
+        "left out one by one": _left_out(x, y, scene, value),
+        "drawn, Student": _known(correlation_interval(draws, len(names), len(x))),
+        "drawn, percentiles": interval(draws[1:]),
+        "drawn, percentiles, mirrored": _with_mirror(value, interval(draws[1:])),
+        "images independent": fisher_interval(value, len(x)),
     }
 
 
@@ -150,10 +150,8 @@ def study_given_level(setting: Setting, number: int) -> tuple[float, Rules]:
     parts = np.stack(without_each(scene)).astype(float)
     draws = _given_level(x, y, level, scene_draws(number, names)[:, scene])
     return _true_given(rho), {
-        "groups of scenes left out, Fisher's transform, Student": correlation_left_out(
-            _given_level(x, y, level, parts)
-        ),
-        "scenes drawn, Fisher's transform, Student": _known(correlation_interval(draws, scenes, len(x))),
+        "left out in turn": correlation_left_out(_given_level(x, y, level, parts)),
+        "drawn, Student": _known(correlation_interval(draws, scenes, len(x))),
     }
 
 
@@ -172,10 +170,10 @@ def study_of_means(setting: Setting, number: int) -> tuple[float, Rules]:
     (x, x_share), (y, y_share) = (steadied(side, scenes) for side in drawn)
     steady = correlation_interval(row_correlations(x, y), scenes, units, math.sqrt(x_share * y_share))
     return float(spearmanr(*true).statistic), {
-        "steadied draws, Fisher's transform, Student, and without bias": _known(steady),
-        "scenes drawn, percentiles and their mirror image": _with_mirror(float(plain[0]), interval(plain[1:])),
-        "scenes drawn, Fisher's transform, Student": _known(correlation_interval(plain, scenes, units)),
-        "scenes drawn, percentiles": interval(plain[1:]),
+        "drawn, steadied": _known(steady),
+        "drawn, percentiles, mirrored": _with_mirror(float(plain[0]), interval(plain[1:])),
+        "drawn, Student": _known(correlation_interval(plain, scenes, units)),
+        "drawn, percentiles": interval(plain[1:]),
     }
 
 
@@ -197,7 +195,8 @@ def _pooled(given: Floats, times: Floats) -> Floats:
         a, b = given[one], given[other]
         observed = observed + times @ (a - b) ** 2
         expected = expected + times @ a**2 + times @ b**2 - 2.0 * (times @ a) * (times @ b) / count
-    return np.asarray(1.0 - observed / expected)
+    with np.errstate(invalid="ignore"):  # a draw without any variance is left out
+        return np.asarray(1.0 - observed / expected)
 
 
 def study_of_kappa(setting: Setting, number: int) -> tuple[float, Rules]:
@@ -206,8 +205,8 @@ def study_of_kappa(setting: Setting, number: int) -> tuple[float, Rules]:
     drawn = _pooled(given, resamples(range(given.shape[1]), "marks", number).weights)
     scores = {(name, video): mark for name, row in zip("abc", given, strict=True) for video, mark in enumerate(row)}
     return _true_kappa(), {
-        "videos drawn, Fisher's transform, Student": pooled_kappa(scores).kappa.interval,
-        "videos drawn, percentiles": interval(drawn),
+        "drawn, Student": pooled_kappa(scores).kappa.interval,
+        "drawn, percentiles": interval(drawn),
     }
 
 
