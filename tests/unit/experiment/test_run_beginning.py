@@ -76,7 +76,8 @@ def test_a_name_that_is_taken_is_refused_also_at_the_last_moment(
     RunDirectory.create(runs, file, "mine")
     with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
         RunDirectory.create(runs, file, "mine")
-    monkeypatch.setattr(Path, "exists", lambda self: False)
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda self: self.name != "mine" and exists(self))
     with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
         RunDirectory.create(runs, file, "mine")
     assert [path.name for path in runs.iterdir()] == ["mine"]
