@@ -194,7 +194,8 @@ def correlation_interval(draws: Floats, scenes: int, units: int, reliability: fl
     are few. Scattering means weaken a correlation. So that of means reaches over two intervals: about the correlation
     as it is, and about it without the bias that the draws show (Efron and Tibshirani 1993, section 10.3), which is
     wider by the reliability (Spearman's correction for attenuation, 1904). A draw of 1 counts as half way to the next
-    rank correlation that so many units can have. Ours; its coverage is in docs/reference/scores.md.
+    rank correlation that so many units can have. Ours; its coverage is in docs/reference/scores.md, and that of other
+    rules for this design in docs/reference/statistics.md. Values of single trials have `correlation_left_out`.
 
     Args:
         draws: (1 + DRAWS,) the correlation of all scenes, then of each draw.

@@ -7,7 +7,8 @@ from other scenes would have given for these models (`over_questions`). Both are
   of .6 or .85, they held 96 to 98 % of the true rhos, and 95 to 97 % of the true differences of two.
 - Over questions: percentiles of 1,000 resamples of the scenes, together with their mirror image about the value, since
   the noise of a resample adds to that of the questions and weakens a correlation. For 12 and 30 models and 600 to 3,000
-  questions they held 94 to 98 % of the true rhos; the percentiles alone held 49 to 85 %.
+  questions they held 94 to 98 % of the true rhos; the percentiles alone held 49 to 85 %. Where a score's reliability
+  is below .8 they hold 49 to 77 % (docs/reference/statistics.md).
 """
 
 from __future__ import annotations
