@@ -39,8 +39,8 @@ class Spread:
 
     Attributes:
         mean: of the shuffles.
-        low, high: the band that holds the middle 95 % of them. It is not a confidence interval: it says how much
-            depends on which matches came first, and all shuffles share the same matches.
+        low, high: the band that holds the middle 95 % of them, of 20 all. It is not a confidence interval: it says how
+            much depends on which matches came first, and all shuffles share the same matches.
         deviation: standard deviation over them, 0 for one.
         shuffles: so many.
     """
