@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +10,8 @@ from typing import Any
 
 from merton.errors import InputError
 from merton.pages.words import flat
-from merton.results.csv_writer import text_of
 from merton.results.parquet import metadata, read_schema, require_pyarrow
-from merton.results.tables import json_object
+from merton.results.tables import json_object, named_rows
 from merton_studies.annotate.tables import ANNOTATIONS
 from merton_studies.opinions.opinion_tables import OPINIONS, SUBJECTS
 from merton_studies.release.part import DatasetPart
@@ -244,17 +242,16 @@ def _rated(tables: Sequence[Path]) -> Iterator[tuple[str, Row]]:
         salt, named = str(about.get("definition_sha256")), about.get("names") is not False
         pseudonyms = _pseudonyms(path, salt) if named else {}
         prefix = f"{about.get('project')} " if len(tables) > 1 else ""
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                plain: dict[str, Any] = {one.name: text_of(row[one.name]) for one in PEOPLE_FIELDS}
-                plain |= {"number": int(row["number"]), "seconds": float(row["seconds"])}
-                plain["rater"] = prefix + pseudonyms.get(row["rater"], row["rater"])
-                yield split_of(row["scene"]), plain
+        for _, row in named_rows(path, (".csv",)):
+            plain: dict[str, Any] = {one.name: row[one.name] for one in PEOPLE_FIELDS}
+            plain |= {"number": int(row["number"]), "seconds": float(row["seconds"])}
+            rater = str(row["rater"])
+            plain["rater"] = prefix + pseudonyms.get(rater, rater)
+            yield split_of(row["scene"]), plain
 
 
 def _pseudonyms(path: Path, salt: str) -> dict[str, str]:
     """Person to R01, R02, ..., in an order that tells nothing of the names and is the same each time."""
-    with path.open(encoding="utf-8", newline="") as file:
-        names = {row["rater"] for row in csv.DictReader(file)}
+    names = {str(row["rater"]) for _, row in named_rows(path, (".csv",))}
     ordered = sorted(names, key=lambda name: hashlib.sha256(f"{salt} {name}".encode()).digest())
     return {name: f"R{number:02d}" for number, name in enumerate(ordered, 1)}
