@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from merton.calibration import CharucoBoard, Lens, calibrate
-from merton.calibration.hand_eye import _Problem
+from merton.calibration.problem import Problem
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort
 from merton.world.geometry import Matrix, inverse, rotation_vector_of
@@ -58,7 +58,7 @@ def main() -> None:
                     sightings, poses = [seen[number] for number in used], list(taken.base_from_tool0[used])
                     result = calibrate(sightings, poses, lens, taken.parent)
                     ours.append(gap(result.parent_from_camera, taken.parent_from_camera))
-                    problem = _Problem(sightings, poses, lens, taken.parent)
+                    problem = Problem(sightings, poses, lens, taken.parent)
                     x = least_squares(lambda x, p=problem: p.offsets_px(x).ravel(), problem.start(), x_scale="jac").x
                     plain.append(gap(problem.transforms(x)[0], taken.parent_from_camera))
                 name = f"{camera}, {size[0]} x {size[1]}, {noise_deg:g} deg"

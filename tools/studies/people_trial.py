@@ -29,6 +29,7 @@ from typing import Any
 
 from trial_material import MATERIAL
 
+from merton.progress import unseen
 from merton.seeding import generator
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Ledger, Slot
@@ -65,7 +66,7 @@ class Truth:
         loaded = read_project(project)
         self.project = loaded.project
         self.protocol = protocol_named(loaded.project.protocol)
-        self.items = {item.id: item for item in items_of(loaded, lambda done, total: None)}
+        self.items = {item.id: item for item in items_of(loaded, unseen)}
         self.record = loaded.record
         self._slots: dict[tuple[str, int], Slot] = {}
 

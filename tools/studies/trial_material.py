@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from merton.config import dumps
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
+from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton_studies.people.examples import labels as label_material
 from merton_studies.people.examples import run as run_material
@@ -97,14 +97,13 @@ def labels(folder: Path, items: int) -> tuple[Path, Any]:
 
 
 def likert(folder: Path, items: int) -> tuple[Path, Any]:
-    rows = [("model", "scenario", "video", "instruction", "plan")]
+    rows = []
     for place, scenario in enumerate(SCENARIOS):
         film(folder / "videos" / scenario, episode(place, "right"))
         for model in range(-(-items // len(SCENARIOS))):
             plan = f"1. Look. 2. Do step {model} of the plan for {scenario}."
             rows.append((f"model-{model:02d}", scenario, f"videos/{scenario}", "Tidy up.", plan))
-    with (folder / "outputs.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+    write_csv(folder / "outputs.csv", ("model", "scenario", "video", "instruction", "plan"), rows)
     project = write_project(folder, "likert", {"outputs": {"table": "outputs.csv"}})
 
     async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
