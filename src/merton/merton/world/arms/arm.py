@@ -56,8 +56,8 @@ class Capsule:
 class Arm:
     """An arm.
 
-    Its shape for RViz, Gazebo and the simulator is the macro `arm` of `xacro`; tests/unit/test_arms.py compares that
-    file with this entry.
+    Its shape for RViz, Gazebo and the simulator is the macro `arm` of `xacro`; tests/unit/world/test_arms.py compares
+    that file with this entry.
 
     Attributes:
         name: as `robot.model` of config/cell.yaml has it.
