@@ -270,13 +270,14 @@ def test_many_episodes_are_spread_over_files(tmp_path: Path, monkeypatch: pytest
     parts = []
     for number in range(5):
         joints, opening = np.full((3, 6), number / 10), np.full(3, 0.1)
-        vectors = demonstration.vectors_of(joints, opening, opening, load_cell().tool0_from_tcp)
+        vectors = demonstration.vectors_of(joints, opening, opening, load_cell())
         images = [np.full((16, 16, 3), 20 * number, np.uint8)] * 3
         demonstration.keep(tmp_path / f"{number}", f"do {number % 2}", vectors, {"top": images}, 5)
         parts.append((tmp_path / f"{number}", {"success": number > 2, "note": None if number < 4 else "last"}))
-    provenance = {"source": "made", "merton": "0", "pictures": "grey", "limits": "None."}
+    provenance = {"source": "made", "merton": "0", "robot": "UR10e", "pictures": "grey", "limits": "None."}
     counts = put_together(tmp_path / "out", parts, 5, provenance)
     put_together(tmp_path / "again", parts, 5, provenance)
+    assert json.loads((tmp_path / "out" / "meta" / "info.json").read_text())["robot_type"] == "ur10e"
     for file in (file for file in (tmp_path / "out").rglob("*") if file.is_file()):
         assert file.read_bytes() == (tmp_path / "again" / file.relative_to(tmp_path / "out")).read_bytes(), file
     assert (counts.episodes, counts.successes, counts.frames) == (5, 2, 15)

@@ -153,6 +153,11 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
     run.amend(design=written, reference_width_px=512)
     with pytest.raises(InputError, match="levels of distortion that hold at 512 pixels, and today's hold at 640"):
         run.check_experiment(file)
+    run.amend(reference_width_px=640, arm="UR10e")
+    with pytest.raises(
+        InputError, match=r"was begun with the arm UR10e, and config/cell\.yaml has UR5: start a new run"
+    ):
+        run.check_experiment(file)
 
 
 def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:

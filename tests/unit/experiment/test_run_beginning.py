@@ -77,7 +77,7 @@ def test_a_name_that_is_taken_is_refused_also_at_the_last_moment(
     with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
         RunDirectory.create(runs, file, "mine")
     exists = Path.exists
-    monkeypatch.setattr(Path, "exists", lambda self: self.name != "mine" and exists(self))
+    monkeypatch.setattr(Path, "exists", lambda self: self != runs / "mine" and exists(self))
     with pytest.raises(InputError, match="exists; continue it with --resume, or choose another name"):
         RunDirectory.create(runs, file, "mine")
     assert [path.name for path in runs.iterdir()] == ["mine"]

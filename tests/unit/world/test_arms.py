@@ -16,6 +16,7 @@ import xacro
 
 from merton.errors import InputError
 from merton.execution.gate.collision import Guard
+from merton.execution.gate.planner import plan
 from merton.execution.gate.safety import Limits
 from merton.execution.kinematics import ROBOTS, base_from_tcp, kinematics_of
 from merton.files import resource
@@ -206,6 +207,18 @@ def test_the_gate_asks_no_joint_for_more_than_it_can_do(cell: CellConfig) -> Non
     assert Limits().within(cell.arm).peak_joint_speed_rad_s <= min(cell.arm.joint_speeds_rad_s)
     slow = Limits(peak_joint_speed_rad_s=0.1)
     assert slow.within(cell.arm) == slow
+
+
+def test_a_motion_is_slowed_down_for_a_slow_joint(cell: CellConfig) -> None:
+    """One turn of the hand from rest to rest, whose peak is 1.5 times its mean speed; acceleration does not limit it."""
+    limits = Limits(peak_joint_acceleration_rad_s2=1e4, peak_tcp_acceleration_m_s2=1e4)
+    motion = plan(cell.home_joints, [[0, 0, 0, 0, 0, 0.3, 1.0]], 0.158, "base_link", cell, limits, 1.0)
+    assert motion.verdict.ok, motion.verdict.message
+    turn = motion.joints_rad[-1] - motion.joints_rad[0]
+    peaks = 1.5 * np.abs(turn) / motion.times_s[-1]
+    assert (peaks < cell.arm.joint_speeds_rad_s).all()
+    assert peaks.max() * 1.05 <= limits.within(cell.arm).peak_joint_speed_rad_s * (1 + 1e-9)
+    assert (motion.slowdown > 1) == (min(cell.arm.joint_speeds_rad_s) < 3.0)
 
 
 def test_the_ur5_keeps_the_limits_that_its_scores_were_made_with() -> None:
