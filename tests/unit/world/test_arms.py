@@ -210,7 +210,7 @@ def test_the_gate_asks_no_joint_for_more_than_it_can_do(cell: CellConfig) -> Non
 
 
 def test_a_motion_is_slowed_down_for_a_slow_joint(cell: CellConfig) -> None:
-    """One turn of the hand from rest to rest, whose peak is 1.5 times its mean speed; acceleration does not limit it."""
+    """One turn of the hand from rest to rest, whose peak is 1.5 times its mean; acceleration does not limit it."""
     limits = Limits(peak_joint_acceleration_rad_s2=1e4, peak_tcp_acceleration_m_s2=1e4)
     motion = plan(cell.home_joints, [[0, 0, 0, 0, 0, 0.3, 1.0]], 0.158, "base_link", cell, limits, 1.0)
     assert motion.verdict.ok, motion.verdict.message
