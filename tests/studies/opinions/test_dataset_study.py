@@ -202,7 +202,7 @@ def test_a_missing_interval_is_not_a_missing_tag(tags: list[str], measured: str)
         scene=np.full(6, "s"),
         value=lambda stage: np.array([3.0, 3.0, 3.0, 3.0, 3.5, 3.5]),
     )
-    told = {claim.words: claim for claim in _of_tags(found, "decision")}  # type: ignore[arg-type]
+    told = {claim.text: claim for claim in _of_tags(found, "decision")}  # type: ignore[arg-type]
     claim = told["decision: first-person images score far below third-person ones"]
     assert (claim.measured, claim.verdict) == (measured, UNRESOLVED)
 
