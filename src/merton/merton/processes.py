@@ -110,7 +110,7 @@ def carried_out(
             if not under_way:
                 return
             done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in sorted(done, key=under_way.__getitem__):
                 yield under_way.pop(future), future.result()
             on_wait()
     except BrokenProcessPool:

@@ -191,7 +191,7 @@ def test_annotate_opens_a_curated_benchmark_and_the_boards_read_its_scores(
 def test_an_unfinished_curation_is_refused_by_name(tmp_path: Path) -> None:
     miniature.make(tmp_path / "pool", tmp_path / "out")
     (tmp_path / "out" / CURATION).write_text("{")
-    with pytest.raises(InputError, match=r"curation.json is no JSON"):
+    with pytest.raises(InputError, match=r"curation.json is not JSON"):
         write_card(tmp_path / "out")
     (tmp_path / "out" / CURATION).unlink()
     with pytest.raises(InputError, match=r"has no curation.json; run `merton curate build` to its end"):

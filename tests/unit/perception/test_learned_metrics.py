@@ -126,12 +126,10 @@ def test_what_was_prepared_is_used_until_an_image_changes(tmp_path: Path) -> Non
 
 
 def test_an_image_that_cannot_be_prepared_is_named(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.png"
-    broken.write_bytes(b"no picture")
-    images = [broken, *(tmp_path / f"{index}.png" for index in range(400))]
-    for file in images[1:]:
-        file.write_bytes(b"no picture either")
-    with pytest.raises(InputError, match=r"broken\.png' is not an intact image"):
+    images = [tmp_path / f"{index}.png" for index in range(400)]
+    for file in images:
+        file.write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"\d\.png' is not an intact image"):
         TRAINABLE["merton-nr"].prepare([ImagePair(file) for file in images], tmp_path / "cache")
     lonely = ImagePair(tmp_path / "absent.png")
     with pytest.raises(InputError, match=r"cannot read image '.*absent\.png'"):

@@ -59,7 +59,7 @@ class Here:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired, "cells", lambda count, on_fault: nullcontext(Here()))
+    monkeypatch.setattr(paired, "open_pool", lambda count, on_fault: nullcontext(Here()))
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_a_fault_of_the_infrastructure_has_a_code_of_its_own(
         raise InfrastructureError("no camera")
         yield
 
-    monkeypatch.setattr(paired, "cells", broken)
+    monkeypatch.setattr(paired, "open_pool", broken)
     code, text = gate("idle", "--against", "oracle", "--experiment", experiment, "--runs", tmp_path, "--name", "x")
     assert code == command.NOT_COMPLETED
     assert "no camera" in text
