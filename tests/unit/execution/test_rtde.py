@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -203,16 +202,6 @@ def test_a_new_trajectory_replaces_the_old_one_without_a_jump(robot: RtdeRobot) 
     assert np.allclose(reading(robot).joints_rad, here + 0.3, atol=2e-3)
 
 
-def test_the_controller_moves_by_itself(robot: RtdeRobot) -> None:
-    here = reading(robot).joints_rad
-    assert end_of(robot, robot.move_to(here + 0.2, 1.0, 5.0)) == "reached"
-    number = robot.move_to(here - 2.0, 0.2, 1.0)
-    until(lambda: np.abs(reading(robot).velocities_rad_s).max() > 0.05, meanwhile=robot.beat)
-    robot.stop()
-    assert end_of(robot, number) == "stopped by request"
-    assert end_of(robot, robot.move_to(here, 99.0)).startswith("refused: moveJ: ")
-
-
 def test_an_impossible_trajectory_is_refused(robot: RtdeRobot) -> None:
     here = reading(robot).joints_rad
     for times, joints in (([0, 1], [here]), ([1, 0], [here, here]), ([0, 1], [here, here + np.nan]), ([], [])):
@@ -220,8 +209,6 @@ def test_an_impossible_trajectory_is_refused(robot: RtdeRobot) -> None:
             robot.follow(times, joints)
     with pytest.raises(InputError, match=r"turns \w+_joint at .* rad/s, that of a UR5 can do 3\.14"):
         robot.follow([0.0, 0.1], [here, here + 1.0])
-    with pytest.raises(InputError):
-        robot.move_to([0.0] * 5)
     number = robot.follow([0.0, 1.0], [here + 0.5, here])
     assert "starts 0.500 rad from where the arm is" in end_of(robot, number)
     assert np.array_equal(reading(robot).joints_rad, here)
@@ -307,27 +294,6 @@ def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
         stands_still(robot)
     finally:
         robot.close()
-
-
-def test_a_silent_false_of_movej_is_reported() -> None:
-    """The client's answer in a protective stop that began a moment ago."""
-
-    class Client:
-        def moveJ(self, *_: Any) -> bool:
-            return False
-
-        def isProgramRunning(self) -> bool:
-            return True
-
-        def getSafetyStatusBits(self) -> int:
-            return 0b10000000100
-
-    driver = RtdeDriver.__new__(RtdeDriver)
-    driver.control = driver.receive = Client()
-    driver.motion, driver.safety_bits, driver.watchdog, driver.program_is_ours = None, 1, None, True
-    driver.begin_motion("move", 7, np.zeros(6), 1.0, 1.0)
-    assert driver.motion is None
-    assert (driver.motion_number, driver.result) == (7, "refused: the controller refused moveJ: protective stop")
 
 
 def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(

@@ -160,19 +160,13 @@ class RtdeRobot:
                 raise InputError(
                     f"the trajectory turns {joint} at {peak:.2f} rad/s, that of a {self.arm.name} can do {limit:.3g}"
                 )
-        return self._begin("follow", spline.times_s, spline.joints_rad, spline.velocities_rad_s)
-
-    def move_to(self, joints_rad: ArrayLike, speed_rad_s: float = 0.5, acceleration_rad_s2: float = 1.0) -> int:
-        """Let the controller move to joint angles (6,) in its own way (moveJ). Returns the motion's number.
-
-        Raises:
-            InputError: not six finite angles.
-            InfrastructureError: as `follow`.
-        """
-        joints = np.array(joints_rad, dtype=np.float64)
-        if joints.shape != (6,) or not np.isfinite(joints).all():
-            raise InputError(f"the goal must be six finite joint angles, got {joints_rad!r}")
-        return self._begin("move", joints, float(speed_rad_s), float(acceleration_rad_s2))
+        reading = self.reading
+        if reading is not None and reading.safety_bits & STOP_BITS:
+            raise InfrastructureError(f"the robot is in {reading.stopped}")
+        with self._numbering:
+            self._motions += 1
+            self._send("follow", self._motions, spline.times_s, spline.joints_rad, spline.velocities_rad_s)
+            return self._motions
 
     def result_of(self, number: int) -> str:
         """The end of a motion: "reached", or the reason of an earlier end; empty while it runs or waits."""
@@ -225,16 +219,6 @@ class RtdeRobot:
             pause.wait(0.01)
 
     # Inside -----------------------------------------------------------------------------------------------------------
-
-    def _begin(self, command: str, *arguments: Any) -> int:
-        reading = self.reading
-        if reading is not None and reading.safety_bits & STOP_BITS:
-            raise InfrastructureError(f"the robot is in {reading.stopped}")
-        with self._numbering:
-            self._motions += 1
-            number = self._motions
-            self._send(command, number, *arguments)
-        return number
 
     def _send(self, *message: Any, wait: bool = True) -> None:
         if self.reading is None:

@@ -35,8 +35,6 @@ lower half of the range, since a higher one makes a real arm hum."""
 
 SERVO_DECELERATION_M_S2 = 10.0
 """servoStop: the client's default; a tool at 0.6 m/s rests after 60 ms."""
-JOINT_DECELERATION_RAD_S2 = 4.0
-"""stopJ, after a moveJ. Ours: twice the client's default."""
 
 IGNORED = 3.14
 """Speed and acceleration of servoJ, which the controller ignores; the client refuses greater ones."""
@@ -58,14 +56,12 @@ VARIABLES = ["timestamp", "actual_q", "actual_qd", "safety_status_bits", "robot_
 
 @dataclass
 class Motion:
-    """A motion under way: along a spline, or planned by the controller to a goal."""
+    """A trajectory under way, and the set point (6,) that was sent last."""
 
-    number: int
-    goal_rad: Array
-    spline: JointSpline | None = None
-    begin_s: float = 0.0
-    setpoint_rad: Array = field(default_factory=lambda: np.zeros(6))
-    speed_rad_s: Array = field(default_factory=lambda: np.zeros(6))
+    spline: JointSpline
+    begin_s: float
+    setpoint_rad: Array
+    speed_rad_s: Array
     late_s: list[float] = field(default_factory=list)
 
 
@@ -143,16 +139,14 @@ class RtdeDriver:
                 self.control.stopScript()
             return False
         else:
-            self.begin_motion(command, *arguments)
+            self.begin_motion(*arguments)
         return True
 
-    def begin_motion(self, command: str, number: int, *arguments: Any) -> None:
-        """Begin a motion, or record why not."""
-        if self.motion is not None and (command == "move" or self.motion.spline is None):
-            self.end("replaced by another motion")
+    def begin_motion(self, number: int, *trajectory: Array) -> None:
+        """Follow a trajectory (the arguments of `JointSpline`), or record why not."""
         self.motion_number, self.result = number, ""
         try:
-            self.follow(JointSpline(*arguments)) if command == "follow" else self.move(*arguments)
+            self.follow(JointSpline(*trajectory))
         except (InputError, InfrastructureError) as error:
             self.end("stopped for a motion that was refused")
             self.result = f"refused: {error}"
@@ -166,25 +160,9 @@ class RtdeDriver:
         if away > START_TOLERANCE_RAD:
             raise InputError(f"the trajectory starts {away:.3f} rad from where the arm is")
         self.start_program()
-        self.start_motion(Motion(self.motion_number, spline.joints_rad[-1], spline, time.monotonic(), here, speed))
-
-    def move(self, joints: Array, speed: float, acceleration: float) -> None:
-        """Let the controller move to joint angles. Its client only returns False when it does not."""
-        self.start_program()
-        try:
-            accepted = self.control.moveJ(joints.tolist(), speed, acceleration, True)
-        except (RuntimeError, ValueError) as error:  # a speed outside the client's limits
-            raise InputError(f"moveJ: {error}") from error
-        if not accepted:
-            bits = int(self.receive.getSafetyStatusBits())
-            raise InfrastructureError(f"the controller refused moveJ: {describe(bits) or 'its program does not run'}")
-        self.start_motion(Motion(self.motion_number, joints))
-
-    def start_motion(self, motion: Motion) -> None:
-        """Make this the motion under way; its first heartbeat has the whole time limit."""
-        self.motion, self.result = motion, ""
+        self.motion = Motion(spline, time.monotonic(), here, speed)
         if self.watchdog is not None:
-            self.watchdog.start()
+            self.watchdog.start()  # the first heartbeat has the whole time limit
 
     def start_program(self) -> None:
         """Send the control program unless it runs, and set the controller's own watchdog.
@@ -230,25 +208,21 @@ class RtdeDriver:
             self.finish(self.safety_stop() or "the control program ended on the controller")
         elif self.watchdog is not None and self.watchdog.silence(now):
             self.end(f"held: no heartbeat for {self.timeout_s:g} s")
-        elif motion.spline is None:
-            self.control.kickWatchdog()
-            if self.near(motion.goal_rad):
-                self.finish("reached")
         else:
-            self.servo(motion, motion.spline, now)
+            self.servo(motion, now)
 
-    def servo(self, motion: Motion, spline: JointSpline, now: float) -> None:
+    def servo(self, motion: Motion, now: float) -> None:
         """Send the set point of this moment; stop servoing once the arm has settled at the end."""
-        elapsed_s = now - motion.begin_s
-        motion.setpoint_rad, motion.speed_rad_s = spline.at(elapsed_s)
+        elapsed_s, goal_rad = now - motion.begin_s, motion.spline.joints_rad[-1]
+        motion.setpoint_rad, motion.speed_rad_s = motion.spline.at(elapsed_s)
         motion.late_s.append(now - self.due_s)
         if not self.control.servoJ(motion.setpoint_rad.tolist(), IGNORED, IGNORED, CYCLE_S, LOOKAHEAD_S, GAIN):
             self.finish(self.safety_stop() or "the controller refused a set point")
-        elif elapsed_s >= spline.duration_s:
-            if self.near(motion.goal_rad):
+        elif elapsed_s >= motion.spline.duration_s:
+            if self.near(goal_rad):
                 self.end("reached")
-            elif elapsed_s > spline.duration_s + SETTLE_S:
-                self.end(f"did not settle: {np.abs(self.joints - motion.goal_rad).max():.4f} rad from the end")
+            elif elapsed_s > motion.spline.duration_s + SETTLE_S:
+                self.end(f"did not settle: {np.abs(self.joints - goal_rad).max():.4f} rad from the end")
 
     def safety_stop(self) -> str:
         """The safety stop that ended a motion, empty if none did: it may be reported a moment after its effect."""
@@ -268,9 +242,7 @@ class RtdeDriver:
         """Brake if a motion is under way, and record its end."""
         if self.motion is None:
             return
-        if self.motion.spline is None:
-            self.control.stopJ(JOINT_DECELERATION_RAD_S2)
-        elif not self.control.servoStop(SERVO_DECELERATION_M_S2) and self.control.isProgramRunning():
+        if not self.control.servoStop(SERVO_DECELERATION_M_S2) and self.control.isProgramRunning():
             self.control.stopScript()  # the arm brakes when the program ends
         self.finish(why)
 
