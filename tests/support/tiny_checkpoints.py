@@ -233,42 +233,12 @@ def llava(folder: Path) -> Path:
     return _save(folder, LlavaForConditionalGeneration(config), processor)
 
 
-def encoder_decoder(folder: Path) -> Path:
-    """VisionEncoderDecoderModel: ViT and GPT-2; the decoder's text begins with the question."""
-    from transformers import GPT2Config, VisionEncoderDecoderConfig, VisionEncoderDecoderModel, ViTConfig
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
-
-    words = tokenizer({}, "")
-    vision = ViTConfig(
-        hidden_size=HIDDEN,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        initializer_range=SPREAD,
-        image_size=IMAGE_PX,
-        patch_size=7,
-    )
-    text = GPT2Config(
-        vocab_size=len(words), n_embd=HIDDEN, n_layer=2, n_head=4, n_positions=256, initializer_range=SPREAD,
-        bos_token_id=1, eos_token_id=2, is_decoder=True, add_cross_attention=True,
-    )  # fmt: skip
-    config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(vision, text)
-    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 1, 0, 2
-    model = VisionEncoderDecoderModel(config)
-    model.generation_config.decoder_start_token_id = 1
-    model.generation_config.pad_token_id = 0
-    model.generation_config.eos_token_id = 2
-    words.chat_template = None
-    return _save(folder, model, words, ViTImageProcessorPil(size={"height": IMAGE_PX, "width": IMAGE_PX}))
-
-
 CHECKPOINTS: dict[str, Callable[[Path], Path]] = {
     "internvl": internvl,
     "qwen2_vl": qwen2_vl,
     "qwen2_5_vl": qwen2_5_vl,
     "ovis2": ovis2,
     "llava": llava,
-    "encoder_decoder": encoder_decoder,
 }
 
 

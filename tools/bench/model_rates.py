@@ -21,8 +21,8 @@ from typing import Any
 
 from model_nodes import SIZE_PX, asker, large
 
-VLMS = ("tiny-vlm", "describe")
-VLAS = ("tiny-vla", "servo")
+VLMS = ("gaze", "describe")
+VLAS = ("glance", "servo")
 MOST, LONGEST_S = 100, 4.0
 """Most calls for one rate, and the limit of their total duration [s]."""
 VARIABLE = "MERTON_BENCH_MODEL"

@@ -42,8 +42,8 @@ from merton_studies.twins.executed import WatchedPorts, pairs_of
 from merton_studies.twins.twin import Setting
 
 VERBS = ("reach", "push", "pick", "place", "press", "move", "pour")
-PLAIN = ("tiny-vla", "servo")
-"""Policies of the plain scenes; the others get those of the split test."""
+PLAIN = ("servo",)
+"""Policies that see no more than plain scenes; the others get those of the split test."""
 
 
 def settings_of(seed: int, task: str, scene: int, count: int) -> list[Setting]:

@@ -27,7 +27,7 @@ from vla_networks import GistNetwork, GlanceNetwork
 
 from merton.decision.models import picture_view, table_view
 from merton.decision.models.glance import COLUMNS, FOLDER, ROLES, ROWS, STRIDE, hand_state
-from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, from_deltas, tokens
+from merton.decision.models.segments import SEGMENT_SIZE, SEGMENTS, from_deltas, tokens
 from merton.execution.kinematics import base_from_tcp
 from merton.perception.distortion import distort
 from merton.seeding import generator

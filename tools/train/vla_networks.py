@@ -19,7 +19,7 @@ from merton.decision.models.glance import (
     STRIDE,
     WINDOW,
 )
-from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS
+from merton.decision.models.segments import SEGMENT_SIZE, SEGMENTS
 
 WORD, CONTEXT, TEXT = 24, 64, 64
 FINE, COARSE, CHANNELS = 16, 32, 40

@@ -44,11 +44,11 @@ BLUR, FLAT = Setting("gaussian_blur", 1), Setting("hsv_saturation", 5)
 
 @pytest.fixture(scope="module")
 def trials() -> tuple[RecordedTrial, ...]:
-    """A pick of tiny-vla in two scenes, and one of the second scene that counts as distorted."""
+    """A pick of glance in two scenes, and one of the second scene that counts as distorted."""
     with WatchedPorts() as ports:
-        spec, _ = single_trial("tiny-vla", "pick", seed=0)
+        spec, _ = single_trial("glance", "pick", seed=0)
         first, second = (recorded_run(ports, spec, "pick", scene)[0] for scene in (0, 1))
-    distorted = replace(second, id="tiny-vla.pick.1.jpeg.3", distortion="jpeg", level=3)
+    distorted = replace(second, id="glance.pick.1.jpeg.3", distortion="jpeg", level=3)
     return first, second, distorted
 
 
@@ -98,7 +98,7 @@ def test_a_recording_gives_back_what_the_policy_met(trials, recording: Path) -> 
     assert (found.without_result, found.torn, found.linkage) == (0, "", False)
     for given, read in zip(trials, found.trials, strict=True):
         assert (read.id, read.task, read.scene, read.instruction) == (given.id, "pick", given.scene, given.instruction)
-        assert (read.policy, read.outcome, read.distortion) == ("tiny-vla", Outcome.SUCCESS, given.distortion)
+        assert (read.policy, read.outcome, read.distortion) == ("glance", Outcome.SUCCESS, given.distortion)
         (one,), (other,) = given.decisions, read.decisions
         assert np.array_equal(one.chunk.deltas, other.chunk.deltas)
         assert np.array_equal(one.joints_rad, other.joints_rad)
@@ -121,7 +121,7 @@ def test_a_result_belongs_to_the_trial_of_its_first_chunk(trials, tmp_path: Path
         if not getattr(message, "trial_id", "").startswith("oracle") and getattr(message, "agent_id", "") != "oracle"
     ]
     found = read_recording(write(tmp_path / "lab.mcap", told))
-    assert [(trial.policy, trial.agent) for trial in found.trials] == [("tiny-vla", first.agent)]
+    assert [(trial.policy, trial.agent) for trial in found.trials] == [("glance", first.agent)]
     assert found.without_result == 1
 
 
@@ -357,7 +357,7 @@ def test_a_recording_without_twins_is_one_sentence(trials, tmp_path: Path, chang
 def test_a_run_that_twins_cannot_imitate_is_refused(recording: Path, tmp_path: Path) -> None:
     path = tmp_path / "lab.mcap"
     path.write_bytes(recording.read_bytes())
-    design = "name: a\nagents: [{id: a, vla: tiny-vla}]\ntasks: [pick]\n"
+    design = "name: a\nagents: [{id: a, vla: glance}]\ntasks: [pick]\n"
     (tmp_path / "experiment.yaml").write_text(f"{design}latency_s: 0.2\n")
     with pytest.raises(InputError, match="latency_s"):
         replay(path, [FLAT])
@@ -374,7 +374,7 @@ def test_a_scene_is_shown_to_another_policy_once(trials, tmp_path: Path) -> None
     own, case = {"policy": "servo", "decisions": (decision,)}, "pick.1.reference.0"
     others = [replace(second, id=f"{agent}.{case}", agent=agent, **own) for agent in ("one", "two")]
     asked = [
-        [each.trial.id for each in replay(path, [], "tiny-vla").twins]
+        [each.trial.id for each in replay(path, [], "glance").twins]
         for path in (
             write(tmp_path / "a.mcap", messages([first, *others])),
             write(tmp_path / "b.mcap", messages([*others, second])),

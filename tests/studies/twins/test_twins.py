@@ -124,7 +124,7 @@ def test_a_departure_is_the_larger_of_path_and_end() -> None:
 def trials(ports: WatchedPorts) -> dict[str, tuple[RecordedTrial, list[executed.Pair]]]:
     """A policy with one look and one that looks again: their undistorted push and its pairs."""
     found = {}
-    for policy, settings in (("tiny-vla", (FLAT, NOISE)), ("servo", (FLAT,))):
+    for policy, settings in (("glance", (FLAT, NOISE)), ("servo", (FLAT,))):
         spec, _ = single_trial(policy, "push", seed=7)
         pairs = pairs_of(ports, spec, "push", 0, settings)
         found[policy] = pairs[0].trial, pairs
@@ -143,11 +143,11 @@ def test_the_policy_repeats_itself_on_the_pictures_it_saw(trials) -> None:
 
 def test_a_twin_is_shown_the_picture_of_the_trial(trials, robot: PaperRobot) -> None:
     """Its seeds are those of the executed trial, so noise is the same, and the first motion too."""
-    _, (flat, noise) = trials["tiny-vla"]
+    _, (flat, noise) = trials["glance"]
     for pair in (flat, noise):
         planned, run = pair.twin.farthest.motion, pair.first_chunk
         assert np.array_equal(planned.path, robot.motion(run, *start(pair.trial)).path)
-    other = twins_of(flat.trial, "tiny-vla", (NOISE,), TwinDesign(seed=8))[-1]
+    other = twins_of(flat.trial, "glance", (NOISE,), TwinDesign(seed=8))[-1]
     assert not np.array_equal(other.motion.path, noise.twin.farthest.motion.path)
 
 
@@ -157,7 +157,7 @@ def start(trial: RecordedTrial) -> tuple[np.ndarray, float, float]:
 
 
 def test_a_twin_leaves_where_the_executed_trial_does(trials) -> None:
-    flat, noise = (pair.checked() for pair in trials["tiny-vla"][1])
+    flat, noise = (pair.checked() for pair in trials["glance"][1])
     assert flat.open_loop
     assert (flat.predicted_cm > 2, flat.executed_cm > 2, flat.reference_success, flat.success) == (1, 1, 1, 0)
     assert (noise.predicted_cm < 2, noise.executed_cm < 2, noise.success) == (1, 1, 1)
@@ -166,11 +166,11 @@ def test_a_twin_leaves_where_the_executed_trial_does(trials) -> None:
 
 def test_a_jpeg_moves_the_policy(ports: WatchedPorts) -> None:
     """By less than a millimetre without distortion, and with a slight blur by less than the tolerance."""
-    spec, _ = single_trial("tiny-vla", "push", seed=7)
+    spec, _ = single_trial("glance", "push", seed=7)
     trial, _ = recorded_run(ports, spec, "push", 0)
     as_jpeg = replace(trial, decisions=tuple(ports.from_jpeg))
     (pair,) = pairs_of(ports, spec, "push", 0, (SLIGHT,))
-    undistorted = twins_of(as_jpeg, "tiny-vla", (), TwinDesign(seed=7))[0]
+    undistorted = twins_of(as_jpeg, "glance", (), TwinDesign(seed=7))[0]
     assert not undistorted.is_same
     assert 0 < undistorted.away.distance_m < 1e-3
     assert pair.from_jpeg.left_at is None
@@ -178,31 +178,31 @@ def test_a_jpeg_moves_the_policy(ports: WatchedPorts) -> None:
 
 def test_another_policy_is_asked_once_and_compared_with_itself(trials) -> None:
     trial, _ = trials["servo"]
-    twins = twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7))
+    twins = twins_of(trial, "glance", (FLAT,), TwinDesign(seed=7))
     assert [(each.setting, each.step) for each in twins] == [(UNDISTORTED, 0), (FLAT, 0)]
     assert twins[0].away.distance_m == 0
     assert twins[1].reference is twins[0].motion
 
 
 def test_the_gate_of_images_and_the_policy_may_refuse(trials, monkeypatch) -> None:
-    trial, _ = trials["tiny-vla"]
-    refused = twins_of(trial, "tiny-vla", (), TwinDesign(7, "merton-nr", 6.0))[0].motion
+    trial, _ = trials["glance"]
+    refused = twins_of(trial, "glance", (), TwinDesign(7, "merton-nr", 6.0))[0].motion
     assert (refused.verdict, refused.code, len(refused.path)) == (REFUSED, ErrorCode.IMAGE_QUALITY, 1)
-    for each in twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(7, "merton-nr", 6.0)):
+    for each in twins_of(trial, "glance", (FLAT,), TwinDesign(7, "merton-nr", 6.0)):
         assert each.away.distance_m == 0, "the recorded arm stood still, too"
 
     def cannot(*_: object) -> ActionChunk:
         raise InvalidActionError("the model sees nothing")
 
     monkeypatch.setattr(twin, "decided", cannot)
-    refused = twins_of(trial, "tiny-vla", (), TwinDesign(7))[0].motion
+    refused = twins_of(trial, "glance", (), TwinDesign(7))[0].motion
     assert (refused.verdict, refused.code, refused.why) == (REFUSED, ErrorCode.INVALID_ACTION, "the model sees nothing")
 
 
 def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
     """Another policy than the recorded one is compared with its own motion: without one there is no pair."""
     trial, _ = trials["servo"]
-    whole = twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7))
+    whole = twins_of(trial, "glance", (FLAT,), TwinDesign(seed=7))
     assert _paired(whole) == (whole, [])
     asked = twin.decided
 
@@ -213,13 +213,13 @@ def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
     monkeypatch.setattr(twin, "decided", fails_first)
     kept, notes = _paired(
         [
-            *twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7)),
+            *twins_of(trial, "glance", (FLAT,), TwinDesign(seed=7)),
             *(replace(one, trial=replace(trial, id="other")) for one in whole),
         ]
     )
     assert {one.trial.id for one in kept} == {"other"}
     assert notes == [
-        "trials without an action of tiny-vla on their undistorted pictures, and so without twins: 1, the first "
+        "trials without an action of glance on their undistorted pictures, and so without twins: 1, the first "
         "because: the model sees nothing"
     ]
 
@@ -228,9 +228,9 @@ def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
 
     monkeypatch.setattr(twin, "decided", fails)
     with pytest.raises(
-        InvalidActionError, match="tiny-vla gave no action in any of 2 decisions: the model sees nothing"
+        InvalidActionError, match="glance gave no action in any of 2 decisions: the model sees nothing"
     ):
-        _paired(twins_of(trial, "tiny-vla", (FLAT,), TwinDesign(seed=7)))
+        _paired(twins_of(trial, "glance", (FLAT,), TwinDesign(seed=7)))
 
 
 def test_pictures_that_are_missing_are_named(trials) -> None:

@@ -108,7 +108,6 @@ def test_the_classes_are_those_of_the_papers_models(folder: Path) -> None:
         "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
         "ovis2": "Ovis2ForConditionalGeneration",
         "llava": "LlavaForConditionalGeneration",
-        "encoder_decoder": "VisionEncoderDecoderModel",
     }
     assert set(classes) == set(tiny_checkpoints.CHECKPOINTS)
     for name, kind in classes.items():
@@ -120,29 +119,12 @@ def test_more_than_one_image(folder: Path) -> None:
     two = (noise(48, 64, 0), noise(48, 64, 1))
     model = tiny("qwen2_vl", folder)
     assert model.answer(two, "how?", 8).text != model.answer(two[::-1], "how?", 8).text
-    with pytest.raises(InputError, match="one image at a time"):
-        tiny("encoder_decoder", folder).answer(two, "how?", 8)
 
 
 def test_the_prompt_goes_around_the_question(folder: Path) -> None:
     plain, polite = tiny("llava", folder), tiny("llava", folder, prompt="{question} please")
     image = QUESTIONS[0].images
     assert plain.answer(image, "how? please", 8).text == polite.answer(image, "how?", 8).text
-
-
-def test_the_question_is_the_beginning_of_what_a_decoder_writes(folder: Path) -> None:
-    """A VisionEncoderDecoderModel gets its start token, then the question; the answer follows."""
-    model = tiny("encoder_decoder", folder)
-    question = QUESTIONS[1]
-    inputs = model_inputs(model, question)
-    assert inputs[0, 0] == 1
-    assert model._words.decode(inputs[0, 1:]) == question.text
-    assert question.text not in model.answer(question.images, question.text, 8).text
-
-
-def model_inputs(model: TransformersVlm, question: Question) -> torch.Tensor:
-    model.warm_up()
-    return model._inputs([question])["decoder_input_ids"]
 
 
 def test_too_slow_is_a_failure_of_the_machine(folder: Path) -> None:

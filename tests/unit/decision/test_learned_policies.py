@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from merton.decision.models import gist, glance, picture_view, table_view
 from merton.decision.models.base import POLICIES
-from merton.decision.models.tiny_vla import tokens, view_points
+from merton.decision.models.segments import tokens
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.local import LocalPorts
 from merton.simulation.cameras import SceneCameras
@@ -162,6 +162,13 @@ def test_the_second_look_is_near_the_end_of_the_first_movement(samples, folder):
     assert hover.images("wrist").any(axis=(1, 2, 3)).all()
 
 
+def table_points(view, pixels):
+    """Points (n, 2) x, y [m] in the plane of the grid, of pixels (n, 2) (u, v) of a view: where their rays meet it."""
+    rays = view.intrinsics.deproject(*np.asarray(pixels).T, np.ones(len(pixels))) @ view.base_from_camera[:3, :3].T
+    origin = view.base_from_camera[:3, 3]
+    return origin[:2] + rays[:, :2] * ((table_view.HEIGHT_M - origin[2]) / rays[:, 2])[:, None]
+
+
 def test_labels_of_an_uncalibrated_member_are_where_the_things_are_in_the_picture(training, samples):
     """The calibration maps the pixels of the labels back onto the true places."""
     lens = samples.intrinsics
@@ -169,7 +176,7 @@ def test_labels_of_an_uncalibrated_member_are_where_the_things_are_in_the_pictur
     image_px = (grid_px - picture_view.CENTER_PX) * lens.fx / picture_view.FOCAL_PX + (lens.cx, lens.cy)
     view = CameraView("top", next(samples.images("top")), None, lens, samples.base_from_camera["top"])
     there = samples.keypoints.reshape(-1, 2)
-    assert view_points(view, image_px) == pytest.approx(there, abs=1e-6, nan_ok=True)
+    assert table_points(view, image_px) == pytest.approx(there, abs=1e-6, nan_ok=True)
     assert not np.isnan(there).all()
 
 

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from merton.cli.main import app
 from merton.cognition.models.base import NEUTRAL_PROMPT, Answer, question_for
 from merton.cognition.models.describe import Describe
-from merton.cognition.models.tiny_vlm import TRAINED_PROMPT, as_trained
 from merton.config import load, loads
 from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InputError
@@ -35,6 +34,7 @@ from merton.simulation.scene import make_scene
 from merton.world import tasks
 
 MINIMAL = "name: x\nagents: [{id: a, vla: servo}]\ntasks: [reach]\n"
+LEADING = "In about ten words, say where the object is and how to {instruction}."
 INSTRUCT = "Look at the image, then give the robot its instruction in one sentence, for this task: {instruction}."
 
 
@@ -241,10 +241,8 @@ def test_the_prompt_is_the_question_with_the_task(prompt: str) -> None:
 @pytest.mark.parametrize("task", list(tasks.TASKS))
 def test_the_task_is_found_in_any_question(task: str) -> None:
     command = make_scene(task, 1).command
-    for prompt in (NEUTRAL_PROMPT, TRAINED_PROMPT, INSTRUCT, "{instruction}"):
-        question = question_for(command.instruction, prompt)
-        assert tasks.find(question) == command
-        assert as_trained(question) == question_for(command.instruction, TRAINED_PROMPT)
+    for prompt in (NEUTRAL_PROMPT, LEADING, INSTRUCT, "{instruction}"):
+        assert tasks.find(question_for(command.instruction, prompt)) == command
 
 
 @pytest.mark.usefixtures("renders")
@@ -254,7 +252,7 @@ def test_the_rule_based_vlm_answers_a_neutral_question_and_writes_an_instruction
         picture = ports.view(("top",), ()).reference["top"].color
         leading, neutral, written = (
             Describe().answer([picture], question_for(instruction, prompt)).text
-            for prompt in (TRAINED_PROMPT, NEUTRAL_PROMPT, INSTRUCT)
+            for prompt in (LEADING, NEUTRAL_PROMPT, INSTRUCT)
         )
         assert leading == neutral
         assert tasks.parse(written) == tasks.parse(instruction)
@@ -263,7 +261,6 @@ def test_the_rule_based_vlm_answers_a_neutral_question_and_writes_an_instruction
 def test_a_text_without_a_task_has_none_and_of_two_the_last_counts() -> None:
     assert tasks.find("Solve this task in about ten words: make me a sandwich.") is None
     assert tasks.find("repick up the red cubes") is None
-    assert as_trained("What is there?") == "What is there?"
     found = tasks.find("Like 'pick up the red cube'. Task: Push the green cylinder\n to the left.")
     assert found == tasks.Command("push", "green cylinder", "left")
 

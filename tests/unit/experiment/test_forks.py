@@ -71,7 +71,7 @@ def test_a_cell_goes_on_from_a_snapshot_as_without_one(task: str, seed: int) -> 
 def experiment(distortion: str = "max_darken", max_steps: int = 5, **part: object) -> ExperimentSpec:
     return ExperimentSpec(
         name="forks",
-        agents=(AgentSpec(id="servo", vla="servo"), AgentSpec(id="tiny", vla="tiny-vla")),
+        agents=(AgentSpec(id="servo", vla="servo"), AgentSpec(id="glance", vla="glance")),
         tasks=("pick",),
         distortions=(distortion,),
         levels=(5,),

@@ -84,7 +84,7 @@ def test_the_oracle_reaches(ports: LocalPorts) -> None:
 
 def test_the_corpus_has_one_answer_of_the_vlm_for_each_scene() -> None:
     spec = experiment("oracle", "hold").model_copy(update={"reference_scenes": 1})
-    agents = (*spec.agents, AgentSpec(id="other", vlm="tiny-vlm", vla="hold"))
+    agents = (*spec.agents, AgentSpec(id="other", vlm="gaze", vla="hold"))
     spec = spec.model_copy(update={"agents": agents})
     requested: list[str] = []
 
@@ -241,7 +241,7 @@ def test_a_view_has_the_rounding_of_the_transport(ports: LocalPorts) -> None:
     assert view.gripper_open == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.parametrize(("agent", "sees_depth"), [("servo", True), ("tiny-vla", False)])
+@pytest.mark.parametrize(("agent", "sees_depth"), [("servo", True), ("glance", False)])
 def test_only_policies_that_use_depth_get_it(
     ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, sees_depth: bool
 ) -> None:
@@ -257,7 +257,7 @@ def test_only_policies_that_use_depth_get_it(
     assert {view.depth_m is not None for view in shown} == {sees_depth}
 
 
-@pytest.mark.parametrize(("agent", "cameras", "deep"), [("oracle", 0, 0), ("servo", 2, 2), ("tiny-vla", 1, 0)])
+@pytest.mark.parametrize(("agent", "cameras", "deep"), [("oracle", 0, 0), ("servo", 2, 2), ("glance", 1, 0)])
 def test_a_camera_that_no_model_of_the_trial_looks_at_is_not_rendered(
     ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, cameras: int, deep: int
 ) -> None:

@@ -206,7 +206,7 @@ def test_memory_does_not_grow_with_the_trial() -> None:
     assert len(stream._true["wrist"]) == LONGEST_MEMORY
 
 
-BASE = "name: x\nagents: [{id: a, vla: servo}, {id: b, vla: tiny-vla}]\ntasks: [reach]\n"
+BASE = "name: x\nagents: [{id: a, vla: servo}, {id: b, vla: glance}]\ntasks: [reach]\n"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_fault_that_no_model_would_see_is_refused(text: str, says: str) -> Non
 
 @pytest.mark.parametrize("name", [*DEPTH_FAULTS, "depth_lag"])
 def test_a_fault_of_depth_needs_an_agent_with_depth(name: str) -> None:
-    text = f"name: x\nagents: [{{id: b, vla: tiny-vla}}]\ntasks: [reach]\ndistortions: [{name}]\n"
+    text = f"name: x\nagents: [{{id: b, vla: glance}}]\ntasks: [reach]\ndistortions: [{name}]\n"
     with pytest.raises(InputError, match=f"'{name}' acts on depth, which no agent uses; it is used by: .*servo"):
         loads(text, ExperimentSpec, "experiment")
     assert loads(f"{BASE}distortions: [{name}]\n", ExperimentSpec, "experiment").distortions == (name,)

@@ -157,19 +157,19 @@ def test_cognition_is_a_part_where_it_is_causal_and_unseen_cameras_are_none() ->
     agents = (
         AgentSpec(id="servo", vla="servo"),
         AgentSpec(id="oracle", vla="oracle"),
-        AgentSpec(id="t", vla="tiny-vla"),
+        AgentSpec(id="glance", vla="glance"),
     )
     spec = ExperimentSpec(name="x", agents=agents, tasks=("pick",), max_steps=6)
-    servo, oracle, tiny = (dissection(spec, agent) for agent in agents)
+    servo, oracle, glance = (dissection(spec, agent) for agent in agents)
     assert [game.axis for game in servo.games] == ["cameras", "steps", "regions"]
     assert set(servo.games[0].parts) == {"top", "wrist"}
     assert servo.games[1].parts == {"0": (0,), "1": (1,), "2": (2,), "3 and later": (3, 4, 5)}
     assert servo.designs["cameras.wrist+side"].cameras == ("wrist", "side"), "a camera that it does not use stays"
     assert servo.designs[WHOLE] == spec.distort
     assert oracle.is_trivial
-    assert [game.axis for game in tiny.games] == ["steps", "regions"]
+    assert [game.axis for game in glance.games] == ["steps", "regions"]
     coupled = spec.model_copy(update={"couple": "vlm -> vla", "distort": DistortedPart(steps=(0, 2))})
-    servo, oracle, tiny = (dissection(coupled, agent) for agent in agents)
+    servo, oracle, glance = (dissection(coupled, agent) for agent in agents)
     assert [game.axis for game in servo.games] == ["stages", "cameras", "steps", "regions"]
     assert servo.designs["stages.cognition"].stages == ("cognition",)
     assert servo.games[2].parts == {"0": (0,), "2": (2,)}

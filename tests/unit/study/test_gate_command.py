@@ -130,11 +130,11 @@ def test_an_agent_is_named_by_its_id_its_vla_or_both_models() -> None:
     spec = loads(EXPERIMENT, ExperimentSpec)
     assert agent_named(spec, "idle", "candidate").vla == "hold"
     assert (agent_named(spec, "servo", "a").vlm, agent_named(spec, "servo", "a").vla) == ("describe", "servo")
-    assert agent_named(spec, "tiny-vlm+tiny-vla", "a").vlm == "tiny-vlm"
+    assert agent_named(spec, "gaze+glance", "a").vlm == "gaze"
     with pytest.raises(UnknownNameError, match="did you mean 'servo'"):
         agent_named(spec, "serve", "a")
-    with pytest.raises(UnknownNameError, match="unknown vlm 'tiny'; did you mean 'tiny-vlm'"):
-        agent_named(spec, "tiny+servo", "a")
+    with pytest.raises(UnknownNameError, match="unknown vlm 'gase'; did you mean 'gaze'"):
+        agent_named(spec, "gase+servo", "a")
 
 
 def test_the_experiment_of_a_comparison_keeps_the_design() -> None:

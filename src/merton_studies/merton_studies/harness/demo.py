@@ -41,7 +41,7 @@ OWN = {"openeqa": "open_eqa.jsonl", "sqa3d": "sqa3d_test.jsonl"}
 """Form to file, of a folder with published questions."""
 KEEP = 150
 """Most questions of a dimension: a few minutes of models instead of the paper's days."""
-MODELS = ("oracle-0.70", "tiny-vlm", "describe", "blind", "majority", "chance")
+MODELS = ("oracle-0.70", "gaze", "describe", "blind", "majority", "chance")
 """A ceiling with mistakes, two VLMs, and three floors."""
 
 

@@ -124,7 +124,6 @@ _HERE = "merton.cognition.models"
 ADAPTERS = {
     "describe": AdapterClass(path=f"{_HERE}.describe:Describe"),
     "transformers": AdapterClass(path=f"{_HERE}.transformers_vlm:TransformersVlm", extra="models"),
-    "tiny_vlm": AdapterClass(path=f"{_HERE}.tiny_vlm:TinyVlm", extra="models"),
     "gaze": AdapterClass(path=f"{_HERE}.gaze:Gaze"),
     "scribe": AdapterClass(path=f"{_HERE}.scribe:Scribe"),
     "openai_chat": AdapterClass(path=f"{_HERE}.openai_chat:OpenAIChat", extra="remote"),

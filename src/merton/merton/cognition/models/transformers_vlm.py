@@ -1,9 +1,8 @@
 """VLMs in this process, by the classes of Hugging Face transformers 5.
 
-Models of `AutoModelForImageTextToText` with a chat template (InternVL3, Qwen2-VL, Qwen2.5-VL, Ovis2, LLaVA),
-and `VisionEncoderDecoderModel`, whose decoder starts with the question. Images are always prepared by the Pillow
-versions of the image processors, even with torchvision installed: the two resize differently, and answers must not
-depend on the installed packages.
+Models of `AutoModelForImageTextToText` with a chat template (InternVL3, Qwen2-VL, Qwen2.5-VL, Ovis2, LLaVA). Images
+are always prepared by the Pillow versions of the image processors, even with torchvision installed: the two resize
+differently, and answers must not depend on the installed packages.
 """
 
 from __future__ import annotations
@@ -78,15 +77,9 @@ class TransformersVlm(VisionLanguageModel):
             if not question.images or question.max_tokens < 1:
                 raise InputError(f"{self.name} needs an image and room for at least one word piece")
         self._load()
-        # A batch has one limit of tokens; prompts of GPT-2 need one length, as left padding would shift its positions.
-        groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+        groups: dict[int, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
-            length = 0 if self._chats else len(self._decoder_start(question))
-            if not self._chats and length >= self._room:
-                raise InputError(
-                    f"{self.name} reads at most {self._room - 1} word pieces, and the question has {length}"
-                )
-            groups[question.max_tokens, length].append(index)
+            groups[question.max_tokens].append(index)  # a batch has one limit of tokens
         answers: dict[int, Answer] = {}
         for indices in groups.values():
             for start in range(0, len(indices), self.batch_size):
@@ -127,11 +120,11 @@ class TransformersVlm(VisionLanguageModel):
         import transformers
 
         device = torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        kind: Any = transformers.AutoModelForImageTextToText if self._chats else transformers.VisionEncoderDecoderModel
         dtype = torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
         extra = {"trust_remote_code": True} if self.remote_code else {}
         transformers.utils.logging.disable_progress_bar()  # a node's log is no place for it
         with loading(self.name, folder):
+            kind: Any = transformers.AutoModelForImageTextToText
             model = kind.from_pretrained(folder, dtype=dtype, local_files_only=True, **extra)
             self._model = model.to(device).eval()
 
@@ -145,15 +138,12 @@ class TransformersVlm(VisionLanguageModel):
         extra = {"trust_remote_code": True} if self.remote_code else {}
         here: dict[str, Any] = {"local_files_only": True, **extra}
         try:
-            self._config = transformers.AutoConfig.from_pretrained(folder, **here)
+            config = transformers.AutoConfig.from_pretrained(folder, **here)
             self._words = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", **here)
             self._images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **here)
-            self._chats = not isinstance(self._config, transformers.VisionEncoderDecoderConfig)
-            if self._chats and type(self._config) not in PROCESSOR_MAPPING:
-                raise InputError(f"{self.name}: transformers has no processor for a {type(self._config).__name__}")
-            processor = self._images
-            if self._chats:
-                processor = _stills_only(PROCESSOR_MAPPING[type(self._config)], self._images, self._words, folder)
+            if type(config) not in PROCESSOR_MAPPING:
+                raise InputError(f"{self.name}: transformers has no processor for a {type(config).__name__}")
+            processor = _stills_only(PROCESSOR_MAPPING[type(config)], self._images, self._words, folder)
         except ImportError as error:
             raise MissingDependencyError(f"{self.name}: {_first_line(error)}") from None
         except InputError:
@@ -163,7 +153,7 @@ class TransformersVlm(VisionLanguageModel):
                 f"{self.name}: {folder} is no checkpoint to load: {_first_line(error)}"
             ) from None
         templates = (self.chat_template, getattr(processor, "chat_template", None), self._words.chat_template)
-        if self._chats and not any(templates):
+        if not any(templates):
             raise InputError(
                 f"{self.name}: the checkpoint in {folder} has no chat template: write the form of its prompt as "
                 "chat_template into the settings of the entry, in Jinja, as its model card shows it"
@@ -172,17 +162,9 @@ class TransformersVlm(VisionLanguageModel):
 
     def _inputs(self, questions: Sequence[Question]) -> Any:
         """The arguments of the model's `generate`."""
-        import torch
         from PIL import Image as Pillow
 
         images = [[Pillow.fromarray(image) for image in question.images] for question in questions]
-        if not self._chats:
-            if any(len(some) != 1 for some in images):
-                raise InputError(f"{self.name} looks at one image at a time")
-            pixels = self._processor(images=[some[0] for some in images], return_tensors="pt")["pixel_values"]
-            starts = torch.tensor([self._decoder_start(question) for question in questions])
-            read = torch.ones_like(starts)  # one length, no padding
-            return {"pixel_values": pixels, "decoder_input_ids": starts, "decoder_attention_mask": read}
         texts = [
             self._processor.apply_chat_template(
                 [{"role": "user", "content": [*[{"type": "image"}] * len(some), {"type": "text", "text": text}]}],
@@ -194,20 +176,8 @@ class TransformersVlm(VisionLanguageModel):
         ]
         return self._processor(images=images, text=texts, padding=True, return_tensors="pt")
 
-    @property
-    def _room(self) -> int:
-        """Word pieces of question and answer together that a decoder without a chat template holds."""
-        return int(self._config.decoder.max_position_embeddings)
-
     def _prompted(self, question: Question) -> str:
         return self.prompt.replace("{question}", question.text)
-
-    def _decoder_start(self, question: Question) -> list[int]:
-        """The decoder's first tokens: its start token, then the question."""
-        start = self._config.decoder_start_token_id
-        if start is None:
-            start = self._config.decoder.bos_token_id
-        return [start, *self._words(self._prompted(question), add_special_tokens=False)["input_ids"]]
 
     def _generate(self, questions: Sequence[Question]) -> list[Answer]:
         """Answers to questions with equal `max_tokens`."""
@@ -219,10 +189,8 @@ class TransformersVlm(VisionLanguageModel):
         for key, value in inputs.items():
             if value.is_floating_point():
                 inputs[key] = value.to(model.dtype)
-        prompt_length = inputs["input_ids" if self._chats else "decoder_input_ids"].shape[1]
+        prompt_length = inputs["input_ids"].shape[1]
         greedy = {"do_sample": False, "num_beams": 1, "temperature": None, "top_p": None, "top_k": None}
-        if not self._chats:
-            limit = min(limit, self._room - prompt_length)
         try:
             with torch.inference_mode():
                 written = model.generate(**inputs, max_new_tokens=limit, max_time=self.deadline_s, **greedy)

@@ -83,7 +83,6 @@ ADAPTERS = {
     "servo": AdapterClass(path=f"{_HERE}.servo:Servo"),
     "hold": AdapterClass(path=f"{_HERE}.stand_still:StandStill"),
     "plunge": AdapterClass(path=f"{_HERE}.plunge:Plunge"),
-    "tiny_vla": AdapterClass(path=f"{_HERE}.tiny_vla:TinyVla"),
     "glance": AdapterClass(path=f"{_HERE}.glance:Glance"),
     "gist": AdapterClass(path=f"{_HERE}.gist:Gist"),
     "second_glance": AdapterClass(path=f"{_HERE}.glance:SecondGlance"),

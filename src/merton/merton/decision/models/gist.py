@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from merton.decision.models import picture_view
 from merton.decision.models.glance import ROLES, Glance, SceneNetwork
-from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS
+from merton.decision.models.segments import SEGMENT_SIZE, SEGMENTS
 from merton.models.networks import Floats, relu, softmax
 from merton.world.observation import Image
 from merton.world.tasks import VERBS

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from merton.decision.models import picture_view, table_view
 from merton.decision.models.base import Policy, example_observation
-from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
+from merton.decision.models.segments import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
 from merton.errors import InputError
 from merton.models.convolution import fold
 from merton.models.networks import Floats, NumpyNetwork, relu, softmax, weights_file
