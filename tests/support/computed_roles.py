@@ -1,4 +1,4 @@
-"""An embedding without a network, and a pool of eight families of questions, for tests of the computed roles."""
+"""An embedding without a network, and a pool of eight families of questions, for tests of the computed voters."""
 
 from __future__ import annotations
 

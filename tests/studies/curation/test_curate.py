@@ -15,11 +15,14 @@ from merton.cognition.models.base import MODELS
 from merton.errors import InputError
 from merton.progress import OnProgress, Step
 from merton_studies.curation import curate as whole
+from merton_studies.curation.agents import Critique
+from merton_studies.curation.computed.matchers import zero_shot_voters
 from merton_studies.curation.curate import Wanted, curate
 from merton_studies.curation.curated import TAXONOMY
 from merton_studies.curation.pool import Pool, read_pool, write_pool
 from merton_studies.curation.question import BenchmarkSource, Question
-from merton_studies.curation.roles import Chosen
+from merton_studies.curation.roles import Chosen, Roles
+from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy
 
 pytest.importorskip("sklearn", reason="no scikit-learn (requirements/curation.txt)")
 pytest.importorskip("pyarrow", reason="no pyarrow (requirements/curation.txt)")
@@ -81,13 +84,35 @@ def broken_at(limit: int) -> Step:
     return step
 
 
-def test_a_curation_broken_off_at_any_step_ends_in_the_same_bytes(pool: Pool, tmp_path: Path) -> None:
-    found = curate(pool, tmp_path / "whole", Wanted(keep=6))
+class Agreed:
+    """A proposer and a reviewer that agree at once."""
+
+    name = "agreed"
+
+    def propose(self, *_: object) -> Taxonomy:
+        return read_taxonomy("a2eval")
+
+    def review(self, *_: object) -> Critique:
+        return Critique()
+
+
+@contextmanager
+def agreed_roles(*_: object) -> Iterator[Roles]:
+    yield Roles(Agreed(), Agreed(), zero_shot_voters(embed))
+
+
+def test_a_curation_broken_off_at_any_step_ends_in_the_same_bytes(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole, "roles", agreed_roles)
+    monkeypatch.setattr(whole, "check", lambda _: None)
+    wanted = Wanted(keep=6, chosen=Chosen(proposer="agreed", reviewer="agreed"))
+    found = curate(pool, tmp_path / "whole", wanted)
     assert found.rounds
     assert all(row.kept == min(row.assigned, 6) for row in found.rows)
     for breaks in range(20):
         try:
-            curate(pool, tmp_path / "broken", Wanted(keep=6), step=broken_at(2**breaks))
+            curate(pool, tmp_path / "broken", wanted, step=broken_at(2**breaks))
         except Broken:
             continue
         break
@@ -121,6 +146,7 @@ def test_votes_that_a_model_never_gives_are_said_with_the_benchmark(
     ("wanted", "sentence"),
     [
         (Wanted("a2evil", keep=6), "unknown taxonomy 'a2evil'"),
+        (Wanted(keep=6), "without --taxonomy, models find the dimensions: name them with --proposer and --reviewer"),
         (Wanted(keep=6, chosen=Chosen(proposer="gtp")), "unknown vlm 'gtp'"),
         (Wanted(keep=6, chosen=Chosen(proposer="describe")), "describe answers questions about pictures alone"),
         (Wanted(keep=6, chosen=Chosen(assigners=("describe", "oracle"), voters=1)), "--voters must be at least that"),

@@ -12,7 +12,6 @@ from scripted_llm import llm_entry, scripted_llm
 
 from merton.cognition.models.base import MODELS
 from merton.errors import InputError, UnknownNameError
-from merton_studies.curation.agents import Balance, Critique, Memory
 from merton_studies.curation.budget import CALLS
 from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
 from merton_studies.curation.pool import Pool
@@ -20,7 +19,6 @@ from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import (
     TEMPERATURE,
     Chosen,
-    Roles,
     roles,
 )
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
@@ -34,26 +32,20 @@ SET = Taxonomy(name="t", dimensions=(Dimension(name="Many", definition="Counting
 
 
 class Computed:
-    """Stands for a role without an LLM."""
+    """Stands for a voter without an LLM."""
 
     name = "computed"
-
-    def propose(self, pool: Pool, critique: Critique | None, memory: Memory) -> Taxonomy:
-        return SET
-
-    def review(self, taxonomy: Taxonomy, pool: Pool, memory: Memory, balance: Balance | None) -> Critique:
-        return Critique()
 
     def vote(self, questions: Sequence[Question], taxonomy: Taxonomy) -> list[str | None]:
         return [OTHER] * len(questions)
 
 
-def computed() -> Roles:
-    return Roles(Computed(), Computed(), (Computed(),))
+def computed() -> tuple[Computed, ...]:
+    return (Computed(),)
 
 
-def not_needed() -> Roles:
-    raise AssertionError("the computed roles are made only where they are needed")
+def not_needed() -> tuple[Computed, ...]:
+    raise AssertionError("the computed voters are made only where they are needed")
 
 
 @pytest.fixture
@@ -70,17 +62,17 @@ def made(tmp_path: Path, of: Any = computed, seed: int = 0, **chosen: Any) -> An
     return roles(Chosen(**chosen), of, POOL, tmp_path, tmp_path / "answers.sqlite", seed)
 
 
-def test_without_a_model_all_roles_are_computed_and_nothing_is_counted(tmp_path: Path) -> None:
+def test_without_a_model_computed_voters_vote_and_nothing_is_counted(tmp_path: Path) -> None:
     with made(tmp_path) as found:
-        assert {type(role) for role in (found.proposer, found.reviewer, *found.voters)} == {Computed}
-        assert found.budget is None
+        assert (found.proposer, found.reviewer, found.budget) == (None, None, None)
+        assert [type(voter) for voter in found.voters] == [Computed]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_each_role_is_of_the_model_that_is_named_for_it(tmp_path: Path, wire: Wire) -> None:
     with made(tmp_path, reviewer="scripted") as found:
         assert isinstance(found.reviewer, LlmReviewer)
-        assert (type(found.proposer), [type(voter) for voter in found.voters]) == (Computed, [Computed])
+        assert (found.proposer, [type(voter) for voter in found.voters]) == (None, [Computed])
     chosen = {"proposer": "scripted", "reviewer": "dear", "assigners": ("scripted",)}
     with made(tmp_path, not_needed, **chosen, seed=2) as found:
         assert isinstance(found.proposer, LlmProposer)

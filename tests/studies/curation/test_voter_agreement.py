@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +20,7 @@ from merton.errors import InputError
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.computed.learners import Shot, shot_voters
 from merton_studies.curation.computed.matchers import zero_shot_voters
-from merton_studies.curation.induction import Embed, Iterations
+from merton_studies.curation.induction import Embed
 from merton_studies.curation.pool import Pool, write_pool
 from merton_studies.curation.taxonomy import OTHER, Taxonomy, read_taxonomy
 from merton_studies.curation.voter_agreement import BASELINE, VOTE, voter_agreement
@@ -124,28 +123,3 @@ def test_the_command_compares_without_and_with_examples(folder: Path, monkeypatc
     assert code == 0
     for words in ("no examples of each dimension: 40 questions in 10 scenes", "2 examples", "baseline", "8 DynScene"):
         assert words in output
-
-
-def test_the_command_finds_dimensions_and_begins_nothing_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = folder / "out"
-    code, output = called("induce", folder / "pool", out)
-    assert code == 0
-    assert "the dimensions are stable after" in output
-    assert read_taxonomy(str(out / "taxonomy.yaml")).dimensions
-    told = json.loads((out / "induction.json").read_text())
-    assert (told["ended"], told["seed"], told["proposer"], told["embedding"]) == (
-        "stable",
-        0,
-        "clusters",
-        {"model": "fake"},
-    )
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
-    (out / "memory.jsonl").write_bytes(before["memory.jsonl"][:-40])  # killed while it wrote
-    assert called("induce", folder / "pool", out)[0] == 0
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
-    with pytest.raises(InputError, match="holds an induction with other seed; choose another folder"):
-        called("induce", folder / "pool", out, "--seed", 1)
-    monkeypatch.setattr("merton_studies.curation.induced.Iterations", lambda: Iterations(inner=1, outer=1))
-    code, output = called("induce", folder / "pool", folder / "short")
-    assert code == 3
-    assert "not stable: the dimensions still changed after 1 trial and 1 proposal" in output

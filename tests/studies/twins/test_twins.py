@@ -227,9 +227,7 @@ def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:
         raise InvalidActionError("the model sees nothing")
 
     monkeypatch.setattr(twin, "decided", fails)
-    with pytest.raises(
-        InvalidActionError, match="glance gave no action in any of 2 decisions: the model sees nothing"
-    ):
+    with pytest.raises(InvalidActionError, match="glance gave no action in any of 2 decisions: the model sees nothing"):
         _paired(twins_of(trial, "glance", (FLAT,), TwinDesign(seed=7)))
 
 

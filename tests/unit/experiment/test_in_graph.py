@@ -103,15 +103,15 @@ def test_only_the_embedded_cell_takes_what_it_alone_can_do(
     assert not (run.path / "logs").exists()
 
 
-AGENTS = (AgentSpec(id="a", vlm="tiny-vlm", vla="servo"), AgentSpec(id="b", vla="servo"))
+AGENTS = (AgentSpec(id="a", vlm="gaze", vla="servo"), AgentSpec(id="b", vla="servo"))
 SPEC = ExperimentSpec(name="x", agents=AGENTS, tasks=("reach",))
 
 
 def test_the_models_of_an_experiment_are_loaded_before_its_first_trial() -> None:
-    assert models_of(SPEC, in_lab=False) == {"vlm_node": ["tiny-vlm", "describe"], "vla_node": ["servo", "oracle"]}
+    assert models_of(SPEC, in_lab=False) == {"vlm_node": ["gaze", "describe"], "vla_node": ["servo", "oracle"]}
     assert models_of(SPEC, in_lab=True)["vla_node"] == ["servo"], "a real cell has no oracle"
     loaded = {node.name: node.parameters.get("preload") for node in graph_of(SPEC, "sim", {}).nodes}
-    assert (loaded["vlm_node"], loaded["vla_node"]) == (("tiny-vlm", "describe"), ("servo", "oracle"))
+    assert (loaded["vlm_node"], loaded["vla_node"]) == (("gaze", "describe"), ("servo", "oracle"))
 
 
 def test_an_experiment_that_gates_images_needs_the_node_that_measures_them() -> None:

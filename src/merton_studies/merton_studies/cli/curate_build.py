@@ -26,7 +26,7 @@ def build_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
     out: Annotated[Path, typer.Argument(help="Folder for the benchmark; one that was begun is finished.")],
     taxonomy: Annotated[
-        str | None, typer.Option(help="Dimensions by name or file; without it they are found.", metavar="NAME|FILE")
+        str | None, typer.Option(help="Dimensions by name or file; without it models find them.", metavar="NAME|FILE")
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
     shots: Annotated[
@@ -44,7 +44,7 @@ def build_command(
 ) -> None:
     """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
 
-    Without the options that name a model, everything is computed. After Ctrl-C or a kill, the same command goes on.
+    With --taxonomy and no option that names a model, everything is computed. After a kill, the same command goes on.
     """
     from merton_studies.curation.curate import Wanted, curate
     from merton_studies.curation.pool import read_pool

@@ -27,7 +27,7 @@ def demo_command(
 
     Ends in one page. Each step is kept: after Ctrl-C, the same command goes on.
     """
-    from merton_studies.harness.demo import BENCHMARK, FOUND, demonstrate
+    from merton_studies.harness.demo import BENCHMARK, demonstrate
 
     began_s = time.monotonic()
     try:
@@ -42,15 +42,12 @@ def demo_command(
     print_out(
         f"Cohen's kappa of its voters and the maker of the questions: {_shown(shown.kappa.value, shown.kappa.interval)}"
     )
-    rows = len(shown.found.rows)
-    print_out(f"{rows} dimensions found without a taxonomy: adjusted Rand index {shown.rand:.2f} with the maker's")
     for name, mean in shown.models.scores.overall.items():
         print_out(f"{name}: {_shown(mean.mean, mean.interval)}")
     for found in shown.agreement:
         value = _shown(found.value, found.over_questions)
         print_out(f"{found.coefficient} of {found.models} graded oracles on pool and benchmark: {value}")
     print_out(f"time on the pool by time on the benchmark: {shown.time_ratio:.1f}")
-    print_out(f"in the dimensions that were found: {from_here(out / FOUND / 'index.html')}")
     print_out(f"page: {from_here(out / BENCHMARK / 'index.html')} ({round(time.monotonic() - began_s)} s)")
 
 

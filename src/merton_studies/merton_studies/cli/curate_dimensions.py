@@ -16,8 +16,6 @@ from merton_studies.cli.curate_roles import (
     MaxCalls,
     MaxCost,
     Pictures,
-    Proposer,
-    Reviewer,
     Voters,
     budget_ends,
     chosen_roles,
@@ -33,9 +31,9 @@ NOT_STABLE = 3
 def induce_command(
     pool: Annotated[Path, typer.Argument(help="Folder of the pool.")],
     out: Annotated[Path, typer.Argument(help="Folder for the dimensions; one that was begun is finished.")],
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of clusters, examples and calls.")] = 0,
-    proposer: Proposer = None,
-    reviewer: Reviewer = None,
+    proposer: Annotated[str, typer.Option(metavar="MODEL", help="Model that proposes dimensions.")],
+    reviewer: Annotated[str, typer.Option(metavar="MODEL", help="Model that reviews them.")],
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of examples and calls.")] = 0,
     assigner: Assigner = None,
     voters: Voters = None,
     pictures: Pictures = 0,
@@ -48,7 +46,7 @@ def induce_command(
     """
     from merton.files import locked_folder
     from merton_studies.curation.agents import left_out
-    from merton_studies.curation.computed.roles import computed_roles
+    from merton_studies.curation.computed.matchers import zero_shot_voters
     from merton_studies.curation.computed.texts import Remembered, full_texts
     from merton_studies.curation.embedding import text_embedder
     from merton_studies.curation.induced import MEMORY, TAXONOMY, induce_into
@@ -66,7 +64,7 @@ def induce_command(
             "seed": seed,
             "embedding": embedder.made,
         }
-        with roles(chosen, lambda: computed_roles(embed, seed), questions, out, default_cache(), seed) as cast:
+        with roles(chosen, lambda: zero_shot_voters(embed), questions, out, default_cache(), seed) as cast:
             found = induce_into(out, questions, cast, embed, settings, step=progress)
     for dimension in found.taxonomy.dimensions:
         print_out(f"{dimension.name}: {dimension.definition}")

@@ -18,11 +18,9 @@ BUDGET_SPENT = 3
 
 Proposer = Annotated[
     str | None,
-    typer.Option("--proposer", metavar="MODEL", help="Model that proposes dimensions; else clusters do."),
+    typer.Option("--proposer", metavar="MODEL", help="Model that proposes dimensions."),
 ]
-Reviewer = Annotated[
-    str | None, typer.Option("--reviewer", metavar="MODEL", help="Model that reviews them; else rules do.")
-]
+Reviewer = Annotated[str | None, typer.Option("--reviewer", metavar="MODEL", help="Model that reviews them.")]
 Assigner = Annotated[
     list[str] | None,
     typer.Option(

@@ -29,7 +29,7 @@ from merton_studies.curation.assignment import (
 from merton_studies.curation.benchmark import write_benchmark
 from merton_studies.curation.card import write_card
 from merton_studies.curation.computed.learners import Shot, shot_voters
-from merton_studies.curation.computed.roles import computed_roles
+from merton_studies.curation.computed.matchers import zero_shot_voters
 from merton_studies.curation.computed.texts import Remembered
 from merton_studies.curation.curated import (
     ASSIGNMENTS,
@@ -77,7 +77,7 @@ class Wanted:
     """What a curation is asked for.
 
     Attributes:
-        taxonomy: name or file of dimensions; None: they are found.
+        taxonomy: name or file of dimensions; None: the proposer and the reviewer of `chosen` find them.
         keep: most questions of a dimension (K of equation 5).
         shots: labelled questions of each dimension that teach the voters without an LLM; 0: they have the definitions.
         seed: of everything that is drawn.
@@ -104,7 +104,7 @@ class Wanted:
 
 @dataclass
 class _Known:
-    """The sentence model, whose vectors the computed roles use again."""
+    """The sentence model, whose vectors the computed voters use again."""
 
     made: dict[str, str]
     embed: Remembered
@@ -115,8 +115,6 @@ def curate(
     out: Path,
     wanted: Wanted,
     cache: Path | None = None,
-    vectors_file: Path | None = None,
-    texts: Remembered | None = None,
     step: Step = quiet,
 ) -> Curated:
     """Make the curated benchmark of a pool, or go on making it.
@@ -126,8 +124,6 @@ def curate(
         out: folder of the curation, new or begun by the same call.
         wanted: settings.
         cache: file of models' answers, in `out` by default.
-        vectors_file: file of embeddings, in `out` by default.
-        texts: the sentence model with the texts it knows, for several curations of one pool.
         step: shows the progress.
 
     Raises:
@@ -145,12 +141,13 @@ def curate(
         if wanted.taxonomy is not None:
             read_taxonomy(wanted.taxonomy)
         check(wanted.chosen)
+        if wanted.taxonomy is None and not (wanted.chosen.proposer and wanted.chosen.reviewer):
+            raise InputError("without --taxonomy, models find the dimensions: name them with --proposer and --reviewer")
         claim(out / SETTINGS, about, "a curation")
-        texts = texts or Remembered(embed_texts)
-        kept_vectors = vectors_file or out / WORK / "vectors.sqlite"
-        vectors = embed(pool, kept_vectors, step, texts=_Known(text_embedder().made, texts))
+        texts = Remembered(embed_texts)
+        vectors = embed(pool, out / WORK / "vectors.sqlite", step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"
-        with roles(wanted.chosen, lambda: computed_roles(texts, wanted.seed), pool, out, answers, wanted.seed) as who:
+        with roles(wanted.chosen, lambda: zero_shot_voters(texts), pool, out, answers, wanted.seed) as who:
             rows = without_restatements(pool, vectors)
             taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, rows, texts, step)
             voters = shot_voters(taxonomy, shots, texts) if shots else who.voters
@@ -204,6 +201,9 @@ def _dimensions(
     """The dimensions, given or found."""
     if wanted.taxonomy is not None:
         return read_taxonomy(wanted.taxonomy), None
+
+    assert who.proposer is not None
+    assert who.reviewer is not None
 
     def try_out(taxonomy: Taxonomy) -> Balance:
         assignment = assign(pool, taxonomy, who.voters, step)

@@ -48,11 +48,14 @@ def induce_into(
         InfrastructureError: it cannot be written, or the server of a role failed.
         BudgetExhaustedError: of calls or money.
     """
-    iterations = Iterations()
+    proposer, reviewer, iterations = roles.proposer, roles.reviewer, Iterations()
+    assert proposer is not None
+    assert reviewer is not None
     told = {
         "form": "merton induction 1",
         **settings,
-        **{name: getattr(roles, name).name for name in ("proposer", "reviewer")},
+        "proposer": proposer.name,
+        "reviewer": reviewer.name,
         "voters": [voter.name for voter in roles.voters],
         "roles": roles.about,
         "iterations": iterations.model_dump(),
@@ -65,7 +68,7 @@ def induce_into(
         counts = assigned.balance().assigned
         return assigned.balance(name for name in taxonomy.names for _ in range(min(counts[name], PER_DIMENSION)))
 
-    found = induce(pool, roles.proposer, roles.reviewer, try_out, iterations, out / MEMORY, embed)
+    found = induce(pool, proposer, reviewer, try_out, iterations, out / MEMORY, embed)
     write_taxonomy(found.taxonomy, out / TAXONOMY)
     ended = {"ended": found.ended, "reason": found.reason, "left_out": left_out(found.rounds)}
     _write(out, told | ended)

@@ -1,4 +1,4 @@
-"""The roles of a curation as its options choose them: an LLM where one is named, else the computed ones."""
+"""The roles of a curation as its options choose them: LLMs find dimensions; LLMs or computed voters assign."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Chosen(Model):
     """The options.
 
     Attributes:
-        proposer, reviewer: names of models; None for the computed ones.
+        proposer, reviewer: names of models; None where the dimensions are given.
         assigners: models that vote, by turns; without any the computed voters do.
         voters: number of voters with `assigners`; None for the paper's five.
         pictures: shown to such a voter with each question; 0 for its text alone.
@@ -61,13 +61,14 @@ class Roles:
     """The three roles.
 
     Attributes:
-        proposer, reviewer, voters: see `merton_studies.curation.agents`.
+        proposer, reviewer: see `merton_studies.curation.agents`; None where no model is named.
+        voters: see there, too.
         budget: of calls of models; None where there is no LLM.
         about: identity of the models and versions of the prompts; JSON values.
     """
 
-    proposer: Proposer
-    reviewer: Reviewer
+    proposer: Proposer | None
+    reviewer: Reviewer | None
     voters: tuple[Voter, ...]
     budget: Budget | None = None
     about: dict[str, Any] = field(default_factory=dict)
@@ -75,12 +76,12 @@ class Roles:
 
 @contextmanager
 def roles(
-    chosen: Chosen, computed: Callable[[], Roles], pool: Pool, out: Path, cache: Path, seed: int = 0
+    chosen: Chosen, computed: Callable[[], tuple[Voter, ...]], pool: Pool, out: Path, cache: Path, seed: int = 0
 ) -> Iterator[Roles]:
     """The roles, as a context that closes the cache.
 
     Args:
-        computed: makes the roles without an LLM; called only if one of them is needed.
+        computed: makes the voters without an LLM; called only if no assigner is named.
         pool: of the questions.
         out: folder of the curation, which exists; with an LLM, the file calls.jsonl there counts its calls.
         cache: file of all answers of models, the same as of `merton annotate`.
@@ -93,18 +94,18 @@ def roles(
     """
     check(chosen)
     if not chosen.models:
-        yield computed()
+        voters = computed()
+        yield Roles(None, None, voters, about={"voters": [voter.name for voter in voters]})
         return
     budget = Budget(chosen.max_calls, chosen.max_cost, out / CALLS)
     with Cache(cache) as answers:
         askers = _Askers(answers, budget)
-        without = None if chosen.proposer and chosen.reviewer and chosen.assigners else computed()
-        proposer = LlmProposer(askers.of(chosen.proposer), seed) if chosen.proposer else _of(without).proposer
-        reviewer = LlmReviewer(askers.of(chosen.reviewer), seed) if chosen.reviewer else _of(without).reviewer
-        voters = _voters(chosen, askers, pool, seed) if chosen.assigners else _of(without).voters
+        proposer = LlmProposer(askers.of(chosen.proposer), seed) if chosen.proposer else None
+        reviewer = LlmReviewer(askers.of(chosen.reviewer), seed) if chosen.reviewer else None
+        voters = _voters(chosen, askers, pool, seed) if chosen.assigners else computed()
         about = {
-            "proposer": proposer.name,
-            "reviewer": reviewer.name,
+            "proposer": chosen.proposer,
+            "reviewer": chosen.reviewer,
             "voters": [voter.name for voter in voters],
             "pictures": chosen.pictures,
             "models": askers.about,
@@ -126,11 +127,6 @@ def check(chosen: Chosen) -> None:
 
 def _voter_count(chosen: Chosen) -> int:
     return VOTERS if chosen.voters is None else chosen.voters
-
-
-def _of(without: Roles | None) -> Roles:
-    assert without is not None
-    return without
 
 
 class _Askers:

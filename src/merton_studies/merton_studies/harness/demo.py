@@ -11,16 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.files import locked_folder
 from merton.progress import Step, about
 from merton.statistics.ranking import RankAgreement, agreements, score_draws
 from merton.statistics.raters import RaterAgreement, cohen_kappa
 from merton_studies.curation.cell import make_cell_pool
-from merton_studies.curation.computed.texts import Remembered
 from merton_studies.curation.curate import Wanted, curate
 from merton_studies.curation.curated import Curated
-from merton_studies.curation.embedding import embed_texts
 from merton_studies.curation.importing.importers import import_pool, join
 from merton_studies.curation.page import write_page
 from merton_studies.curation.pool import Pool
@@ -29,11 +27,9 @@ from merton_studies.harness.answerers import answerers
 from merton_studies.harness.evaluation import Evaluation, evaluate
 from merton_studies.harness.sandbox import Sandbox
 
-CELL, POOL, BENCHMARK, FOUND, SCORES, LADDER = "cell", "pool", "benchmark", "found", "scores", "ladder"
+CELL, POOL, BENCHMARK, SCORES, LADDER = "cell", "pool", "benchmark", "scores", "ladder"
 """Folders of the demonstration: the cell's pool, that with published questions, the small benchmark in the paper's
-dimensions, one in dimensions that were found, scores of the models on the first, and of graded oracles on it and the
-pool."""
-VECTORS = "vectors.sqlite"
+dimensions, scores of the models on it, and of graded oracles on it and the pool."""
 TAXONOMY, SHOTS = "a2eval", 10
 """Dimensions of the benchmark, and labelled questions of each that teach its voters. Without them, and without an LLM,
 voters agree less with people (docs/studies/curation.md)."""
@@ -52,9 +48,7 @@ class CurationDemo:
     Attributes:
         pool: that was curated.
         curated: the small benchmark.
-        found: the one whose dimensions were found in the pool.
         kappa: Cohen's, of the benchmark's voters and the maker of the cell's questions, on scenes without a shot.
-        rand: adjusted Rand index of the dimensions that were found and the maker's.
         models: on it.
         full, small: the graded oracles on the pool's questions of the cell, and on the small benchmark.
         agreement: of their scores on both, one for each coefficient.
@@ -62,9 +56,7 @@ class CurationDemo:
 
     pool: Pool
     curated: Curated
-    found: Curated
     kappa: RaterAgreement
-    rand: float
     models: Evaluation
     full: Evaluation
     small: Evaluation
@@ -97,13 +89,10 @@ def demonstrate(
     with locked_folder(out, "merton curate demo"):
         with step("render questions") as on_progress:
             pool = make_cell_pool(out / CELL, count, on_progress=on_progress)
-        texts = Remembered(embed_texts)
         if questions:
             pool = _joined(out, questions, step)
-        curated, free = (
-            curate(pool, out / folder, wanted, vectors_file=out / VECTORS, texts=texts, step=about(step, folder))
-            for folder, wanted in ((BENCHMARK, Wanted(TAXONOMY, keep, SHOTS)), (FOUND, Wanted(keep=keep)))
-        )
+        wanted = Wanted(TAXONOMY, keep, SHOTS)
+        curated = curate(pool, out / BENCHMARK, wanted, step=about(step, BENCHMARK))
         found = []
         for folder, asked, names in (
             (SCORES, curated.pool, MODELS),
@@ -116,7 +105,7 @@ def demonstrate(
         write_page(out / BENCHMARK, pool, out / SCORES)
         models, full, small = found
         agreed = _agreement(full, small)
-        return CurationDemo(pool, curated, free, _kappa(pool, curated), _rand(pool, free), models, full, small, agreed)
+        return CurationDemo(pool, curated, _kappa(pool, curated), models, full, small, agreed)
 
 
 def _joined(out: Path, questions: Path, step: Step) -> Pool:
@@ -144,14 +133,6 @@ def _kappa(pool: Pool, curated: Curated) -> RaterAgreement:
     judged = [pair for pair in _assigned(pool, curated) if pair[0].unit_of_intervals not in scenes]
     truth = [question.dimension for question, _ in judged]
     return cohen_kappa([name for _, name in judged], truth, [question.unit_of_intervals for question, _ in judged])
-
-
-def _rand(pool: Pool, found: Curated) -> float:
-    metrics = require("sklearn.metrics", "curation", "the demonstration")
-    pairs = _assigned(pool, found)
-    return float(
-        metrics.adjusted_rand_score([question.dimension for question, _ in pairs], [name for _, name in pairs])
-    )
 
 
 def _agreement(full: Evaluation, small: Evaluation) -> list[RankAgreement]:

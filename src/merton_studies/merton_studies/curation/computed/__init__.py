@@ -1,3 +1,3 @@
-"""The roles of the Data Agent computed, without an LLM: clusters for dimensions, review by rules, votes by likeness."""
+"""The voters of the Data Agent computed, without an LLM: votes by likeness."""
 
-__all__ = ["learners", "matchers", "proposers", "reviewer", "roles", "texts"]
+__all__ = ["learners", "matchers", "texts"]

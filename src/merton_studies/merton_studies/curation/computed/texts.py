@@ -1,9 +1,8 @@
-"""What the computed roles read of questions and dimensions, and vectors that are computed once."""
+"""The texts of questions and dimensions that computed voters read, and vectors that are computed once."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,8 +16,6 @@ _QUOTED = re.compile(r"“([^”]*)”")
 _PARTS = re.compile(r"[,:;.]|\bor\b|\band\b")
 _SHORTEST = 3
 """Letters of a phrase."""
-_SENTENCES = re.compile(r"(?<=[.?!:])\s+")
-_SHARED, _LEAST_SHARED = 0.01, 5
 _OPENING = 3
 """Words that a question begins with."""
 
@@ -68,22 +65,6 @@ def phrases(dimension: Dimension) -> list[str]:
 def full_texts(questions: Sequence[Question]) -> list[str]:
     """Situation, question and choices of each."""
     return [question.full_text for question in questions]
-
-
-def own_texts(questions: Sequence[Question]) -> list[str]:
-    """The text of each question without situation, choices and sentences that many questions share.
-
-    "Look at the picture." and "Answer with the letter." say nothing about what is asked. A sentence is left out if a
-    hundredth of the questions have it, at least 5, and another sentence is left; else the rarest stays (ours).
-    """
-    split = [[part for part in _SENTENCES.split(question.text.strip()) if part] for question in questions]
-    count = Counter(part.lower() for parts in split for part in set(parts))
-    many = max(_LEAST_SHARED, _SHARED * len(questions))
-    own = [[part for part in parts if count[part.lower()] < many] for parts in split]
-    return [
-        " ".join(rare) or min(parts, key=lambda part: count[part.lower()])
-        for rare, parts in zip(own, split, strict=True)
-    ]
 
 
 def opening(text: str) -> str:
