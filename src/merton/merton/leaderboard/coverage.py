@@ -93,7 +93,7 @@ class Size:
         if self.taste:
             parts.append(f"*scenes differ by agent, {self.taste:.0f}*")
         if self.is_ignorant:
-            parts.append("*taken as independent*")
+            parts.append("*as independent*")
         if self.is_skewed:
             parts.append("*skewed cases*")
         return ", ".join(parts)
@@ -130,7 +130,7 @@ INTERVALS = {
     "case": "case's rating",
     "gap": "gap to 99 % of the cases",
     "score": "mean score, success",
-    "column": "column of a board, a quarter of the cases",
+    "column": "column of a board",
     "total": "total of a board",
 }
 """The intervals that are measured, and the heading of each in the table."""
