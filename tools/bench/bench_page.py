@@ -21,6 +21,10 @@ process. `times_faster_than_x` is the peer's time divided by ours: below 1 the p
 """
 
 
+WIDTH = 135
+"""Most characters of a table's head; further figures come in another table with the same names."""
+
+
 def number(value: Any) -> str:
     """Three significant digits, thousands separated; anything else as it is."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -31,7 +35,7 @@ def number(value: Any) -> str:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """Markdown: a list of single figures, and a table for names that share figures, with a column a figure."""
+    """Markdown: a list of single figures, and a table for names that share figures."""
     single = {name: value for name, value in figures.items() if not isinstance(value, dict)}
     nested: dict[str, dict[str, Any]] = {}
     for name, value in figures.items():
@@ -44,13 +48,25 @@ def table(figures: dict[str, Any]) -> str:
             single |= {f"{name} {key}": inner for name, value in rows.items() for key, inner in value.items()}
             continue
         columns = list(dict.fromkeys(column for value in rows.values() for column in value))
-        tables += ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-        for name, value in rows.items():
-            cells = [number(value[column]) if column in value else "" for column in columns]
-            tables.append(f"| {name} | " + " | ".join(cells) + " |")
-        tables.append("")
+        for part in heads(columns):
+            tables += ["| | " + " | ".join(part) + " |", "|---" * (len(part) + 1) + "|"]
+            for name, value in rows.items():
+                if value.keys() & set(part):
+                    cells = [number(value[column]) if column in value else "" for column in part]
+                    tables.append(f"| {name} | " + " | ".join(cells) + " |")
+            tables.append("")
     listed = ["| | |", "|---|---|", *(f"| {name} | {number(value)} |" for name, value in single.items()), ""]
     return "\n".join((listed if single else []) + tables)
+
+
+def heads(columns: list[str]) -> list[list[str]]:
+    """The columns in order, as few tables' heads as fit into WIDTH."""
+    parts: list[list[str]] = [[]]
+    for column in columns:
+        if parts[-1] and len(" | ".join([*parts[-1], column])) + len("| |  |") > WIDTH:
+            parts.append([])
+        parts[-1].append(column)
+    return parts
 
 
 def sharing(named: dict[str, dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:

@@ -15,7 +15,7 @@ from merton.config import load, loads
 from merton.errors import InputError
 from merton.experiment.dry_run import not_ready
 from merton.experiment.plan import DistortedPart, ExperimentSpec
-from merton.experiment.reference import keys, table
+from merton.experiment.reference import keys, listing
 from merton.experiment.template import experiment_text
 
 ROOT = Path(__file__).parents[3]
@@ -72,9 +72,9 @@ def test_a_dry_run_names_the_models_that_are_not_ready(tmp_path: Path) -> None:
     assert "not ready here: vla pi0-droid" in merton("run", str(file), "--dry-run")
 
 
-def test_the_table_of_the_document_is_that_of_the_models() -> None:
+def test_the_keys_of_the_document_are_those_of_the_models() -> None:
     """To renew it: .venv/bin/python tools/renew/experiment_reference.py."""
-    assert table() in (ROOT / "docs" / "use" / "experiments.md").read_text(encoding="utf-8")
+    assert listing() in (ROOT / "docs" / "use" / "experiments.md").read_text(encoding="utf-8")
     rows = {key.name: key for key in keys()}
     assert set(ExperimentSpec.model_fields) <= set(rows)
     assert (rows["scenes"].values, rows["scenes"].default) == ("a whole number, 1 to 100,000", "`1`")

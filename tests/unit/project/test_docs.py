@@ -188,6 +188,13 @@ def test_the_readme_is_short_and_its_lines_can_be_read() -> None:
     assert long == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_row_of_a_table_is_wider_than_a_screen(document: Path) -> None:
+    """A longer row belongs into a list, or its second fact under the table."""
+    rows = [line for line in document.read_text(encoding="utf-8").splitlines() if line.lstrip().startswith("|")]
+    assert [row for row in rows if len(row) > 160] == []
+
+
 def test_every_graph_is_documented() -> None:
     assert set(graph_names()) <= in_code(INTERFACES)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,35 +100,46 @@ def as_yaml(entries: Iterable[tuple[str, CatalogueEntry]]) -> str:
 
 
 def tables() -> str:
-    """The catalogue as Markdown tables: VLMs, then VLAs."""
+    """The catalogue as Markdown tables, VLMs, then VLAs; below each, the models that share a sentence on evidence."""
     from merton.cognition.models.base import MODELS
     from merton.decision.models.base import POLICIES
 
-    vlms = ["| name | paper's | checkpoint | adapter | image | verified | needs its weights or server |"]
-    vlas = ["| name | paper's | checkpoint | adapter | means | verified | needs its weights or server |"]
-    for rows in (vlms, vlas):
-        rows.append("|" + "---|" * 7)
-    vlms += [_row(entry, _image(entry)) for entry in MODELS.values()]
-    vlas += [_row(entry, f"`{entry.convention}`" if entry.convention else "Merton's") for entry in POLICIES.values()]
+    means = {name: f"`{entry.convention}`" if entry.convention else "Merton's" for name, entry in POLICIES.items()}
+    vlms = _table("image", {name: _image(entry) for name, entry in MODELS.items()}, list(MODELS.values()))
+    vlas = _table("means", means, list(POLICIES.values()))
     return "\n".join(["### VLMs", "", *vlms, "", "### VLAs", "", *vlas])
 
 
 def conventions_table() -> str:
-    """The conventions of policies as a Markdown table."""
+    """The conventions of policies as two Markdown tables: their rows, and their sources."""
     from merton.decision.models.conventions import CONVENTIONS
 
-    rows = ["| convention | a row is | rows | source |", "|---|---|---|---|"]
+    rows = ["| convention | a row is | rows |", "|---|---|---|"]
+    sources = ["| convention | source |", "|---|---|"]
     for convention in CONVENTIONS.values():
         columns = " or ".join(str(count) for count in convention.columns)
-        rows.append(f"| `{convention.name}` | {convention.meaning} | (n, {columns}) | {convention.source} |")
-    return "\n".join(rows)
+        rows.append(f"| `{convention.name}` | {convention.meaning} | (n, {columns}) |")
+        sources.append(f"| `{convention.name}` | {convention.source} |")
+    return "\n".join([*rows, "", *sources])
 
 
-def _row(entry: CatalogueEntry, fifth: str) -> str:
-    revision = f" @ `{entry.revision[:7]}`" if entry.revision else ""
-    checkpoint = f"{entry.checkpoint}{revision}" if entry.checkpoint else "none"
-    last = f"{fifth} | {entry.verified} | {entry.unverified or 'no'}"
-    return f"| `{entry.name}` | {entry.paper or 'no'} | {checkpoint} | `{entry.adapter}` | {last} |"
+def _table(fifth: str, fifths: Mapping[str, str], entries: Sequence[CatalogueEntry]) -> list[str]:
+    """Lines of the table of `entries`, then of their evidence, each sentence once with all its models."""
+    lines = [f"| name | paper's | checkpoint | adapter | {fifth} |", "|---|---|---|---|---|"]
+    verified: dict[str, list[str]] = {}
+    unverified: dict[str, list[str]] = {}
+    for entry in entries:
+        revision = f" @ `{entry.revision[:7]}`" if entry.revision else ""
+        checkpoint = f"{entry.checkpoint}{revision}" if entry.checkpoint else "none"
+        lines.append(
+            f"| `{entry.name}` | {entry.paper or 'no'} | {checkpoint} | `{entry.adapter}` | {fifths[entry.name]} |"
+        )
+        verified.setdefault(entry.verified, []).append(f"`{entry.name}`")
+        if entry.unverified:
+            unverified.setdefault(entry.unverified, []).append(f"`{entry.name}`")
+    for heading, named in (("Verified:", verified), ("Not verified without weights or server:", unverified)):
+        lines += ["", heading, "", *(f"- {', '.join(names)}: {sentence}." for sentence, names in named.items())]
+    return lines
 
 
 def _image(entry: ModelEntry) -> str:

@@ -75,11 +75,14 @@ def keys() -> list[Key]:
     return found
 
 
-def table() -> str:
-    """The keys as a Markdown table."""
-    rows = ["| key | values | default | cost in trials | |", "|---|---|---|---|---|"]
-    rows += [f"| `{key.name}` | {key.values} | {key.default} | {key.cost} | {key.meaning} |" for key in keys()]
-    return "\n".join(rows)
+def listing() -> str:
+    """The keys as a Markdown list: meaning, values, default, and where there is one the cost in trials."""
+    lines = []
+    for key in keys():
+        default = "needed" if key.default == "needed" else f"default {key.default}"
+        cost = f"; cost: {key.cost}" if key.cost else ""
+        lines.append(f"- `{key.name}`: {key.meaning} *{key.values}; {default}{cost}.*")
+    return "\n".join(lines)
 
 
 def _key(model: type[BaseModel], name: str, prefix: str = "") -> Key:

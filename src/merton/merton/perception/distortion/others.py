@@ -22,7 +22,7 @@ def sharpness_change(image: Image, amount: float, _: np.random.Generator, scale:
     "others",
     levels=(0.15, 0.3, 0.4, 0.6, 0.8),
     unit="loss of contrast",
-    source="Ours: the magnitudes of KADID-10k 25, which is signed and holds the identity, and 0.8 beyond them",
+    source="Ours: the magnitudes of KADID-10k 25 (signed, with the identity), and 0.8",
     kadid=(-0.3, -0.15, 0.0, 0.4, 0.6),
     smooth=True,
 )

@@ -104,7 +104,7 @@ def block_repeat(image: Image, share: float, rng: np.random.Generator, scale: fl
     "spatial",
     levels=(1.5, 2, 3, 5, 8),
     unit="factor between the resolutions",
-    source="Ours; KADID-10k 21 keeps .95 - x ** .6 of the pixels a side, but shows them as squares",
+    source="Ours; KADID-10k 21 keeps .95 - x ** .6 of a side, shown as squares",
     kadid=(1 / 0.887, 1 / 0.784, 1 / 0.699, 1 / 0.569, 1 / 0.290),
 )
 def resolution_limit(image: Image, factor: float, _: np.random.Generator, scale: float) -> Image:
@@ -123,7 +123,7 @@ def _limited(image: Image, factor: float) -> Image:
     "spatial",
     levels=(20, 16, 13, 10, 7),
     unit="number of thresholds",
-    source="KADID-10k 22; ours evenly spaced, so that a video does not flicker as thresholds follow the content",
+    source="KADID-10k 22; ours evenly spaced: no flicker in a video",
     continuous=False,
     kadid=(20, 16, 13, 10, 7),
 )

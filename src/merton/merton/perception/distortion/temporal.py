@@ -152,7 +152,7 @@ def torn(moment: Moment, share: float, rng: np.random.Generator) -> CameraView:
 
 @register("probability at each step", (0.1, 0.2, 0.4, 0.6, 0.9))
 def out_of_order(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
-    """An earlier picture comes in place of the present one: any of them, so that time may run backwards."""
+    """Any earlier picture comes in place of the present one, so that time may run backwards."""
     if rng.random() >= probability:
         return moment.now
     return moment.earlier[int(rng.integers(len(moment.earlier)))]
