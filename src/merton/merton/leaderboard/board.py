@@ -82,7 +82,7 @@ class Board:
     Attributes:
         name: a word for addresses, such as "task".
         title: heading of the board.
-        note: how its total is made, one sentence.
+        note: rule of its total, one sentence.
         columns: headings of the cells; a column without any score is shown and is not part of a total.
         rows: best first, those without a total last.
         maximum: the highest score there is; the lowest is 0.

@@ -65,7 +65,7 @@ class Patience(Model):
         attempts: most attempts of one call.
         pause_s: pause before the second attempt; each further one is twice as long, or as the server asks.
         failures: number of failed calls in a row after which calls fail at once.
-        rest_s: how long they do so, until one is attempted again.
+        rest_s: time for which they do so, until one is attempted again.
     """
 
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0

@@ -45,7 +45,7 @@ class ModelWorker(Generic[Request, Response]):
     Args:
         entry: the catalogue's entry of the model.
         batch_size: most requests of a call, >= 1.
-        batch_window_s: how long the first request of a batch waits for others, >= 0.
+        batch_window_s: longest wait of the first request of a batch for others, >= 0.
 
     Attributes:
         model: None until it is built.

@@ -1,4 +1,4 @@
-"""What happened in the trial under way: its stages with their durations, and the events between them."""
+"""Course of the trial under way: its stages with their durations, and the events between them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Rating:
         deviation: rating deviation (RD), average over the same.
         spread: standard deviation of the mean over the shuffles, the effect of their order; 0 for one shuffle.
         single_pass: the mean after the first shuffle alone, which is the paper's procedure.
-        matches: how many matches the player took part in.
+        matches: number of matches that the player took part in.
         flag: "only wins", "only losses", or empty: such a rating is a bound that more matches would push further.
     """
 

@@ -28,7 +28,7 @@ CHOICES: Mapping[str, str] = {
     "bothbad": "both_bad",
     "both_bad": "both_bad",
 }
-"""What a winner is called, in small letters: Chatbot Arena's words first; the name of one of the two serves, too."""
+"""Words for a winner, in small letters: Chatbot Arena's words first; the name of one of the two serves, too."""
 POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
 """Points of model "a". Neither is preferred where both are bad, so it counts as a tie (as at Chatbot Arena)."""
 _TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0", "", "none")
@@ -41,7 +41,7 @@ class Battle:
     Attributes:
         a, b: the models.
         choice: "a", "b", "tie" or "both_bad".
-        scene: what it was about; its place in the table where the table does not say.
+        scene: subject of the battle; its place in the table where the table does not say.
     """
 
     a: str

@@ -1,4 +1,4 @@
-"""How well ratings fit: Table 2 of AGI-Elo on the matches they were made from, and a test on held-out ones."""
+"""Fit of ratings: Table 2 of AGI-Elo on the matches they were made from, and a test on held-out ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Diagnostics:
         agent_correlation: the same of agents; 1 is perfect.
         mae, mse: absolute and squared error of a bin's mean score against the logistic of its mean rating difference,
             over bins of one agent and 100 Elo points, weighted by their matches.
-        matches: how many lie in the bins, -1250..1150 points.
+        matches: number of those in the bins, -1250..1150 points.
     """
 
     case_correlation: float | None

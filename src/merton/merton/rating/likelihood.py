@@ -55,7 +55,7 @@ class Estimate:
         mean: agents: the maximum-likelihood estimate. Cases: the posterior mean.
         deviation: agents: standard error, against the mean of the cases' distribution.
             Cases: posterior deviation, with the part that comes from the agents' errors.
-        matches: how many matches the player took part in.
+        matches: number of matches that the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
         half_width: of the 95 % interval, in deviations, Student's; None for an agent's bound, and where one scene is
             all there is: those have no interval.
@@ -87,7 +87,7 @@ class Fit:
         case_spread: standard deviation of the difficulties of cases, Elo points.
         spread_freedom: its degrees of freedom: so many cases of known difficulty would tell it as well.
         dispersion: variance of scores over that of a coin; 1 for scores of 0 and 1.
-        scenes: how many were played; a foreign case counts as a scene of its own.
+        scenes: number of those that were played; a foreign case counts as a scene of its own.
         warnings: reasons to trust the ratings less, one sentence each.
     """
 

@@ -75,7 +75,7 @@ class Marginal:
         agents: (matches,) index of the agent; the matches are sorted by case, those of a case by agent.
         scores: (matches,) 0..1.
         starts: (cases + 1,) where each case's matches begin.
-        n_agents: how many there are.
+        n_agents: number of agents.
         coin: whether all scores are 0 or 1, so that the dispersion is 1 and needs no estimate.
         scenes: (cases,) index of each case's scene; the errors are clustered by it.
 

@@ -11,7 +11,7 @@ LARGEST_UNPACKED_BYTES = 256 << 20
 """The most that one chunk or message may unpack to. Ours: writers make chunks of about 1 MB, and a raw image of 8K with
 16 bits a channel, the largest message of a camera, has 200 MB."""
 ZSTD = b"\x28\xb5\x2f\xfd"
-"""How a frame of Zstandard begins; a message in CDR begins with a zero."""
+"""First bytes of a frame of Zstandard; a message in CDR begins with a zero."""
 
 
 def unpacked(data: bytes, compression: str, most: int, exactly: int | None = None) -> bytes:
@@ -19,7 +19,7 @@ def unpacked(data: bytes, compression: str, most: int, exactly: int | None = Non
 
     Args:
         most: more bytes than these are refused.
-        exactly: how many there must be; None if that is not known.
+        exactly: number of bytes that there must be; None if it is not known.
 
     Raises:
         InputError: another compression, damaged data, more than `most` bytes, or not `exactly` as many.

@@ -1,4 +1,4 @@
-"""What several readers of a recording take from its messages."""
+"""Values that several readers of a recording take from its messages."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from merton.recording.entry import Decoder, Entry, Form, OnDamaged, name_of, tex
 
 MAGIC = b"SQLite format 3\x00"
 LARGEST_RATIO = 200
-"""How many times its size a packed database may unpack to: it goes to a temporary file. Ours: pictures as they leave a
+"""Largest ratio of a database to its packed file: it goes to a temporary file. Ours: pictures as they leave a
 camera shrink to a third, a still scene of a simulator to a fiftieth."""
 _MIB = 1 << 20
 

@@ -17,7 +17,7 @@ LONGEST_FAULT = 120
 
 
 def damage(connection: sa.Connection) -> str:
-    """What is damaged in an SQLite database, and which tables are whole; empty if all of it is.
+    """Damaged parts of an SQLite database, and the tables that are whole; empty if all of it is.
 
     Raises:
         DBAPIError: not even the list of tables can be read.

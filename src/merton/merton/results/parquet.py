@@ -77,7 +77,7 @@ def metadata(schema: Any) -> dict[str, Any]:
 
 
 def _checked(path: Path, columns: Sequence[str], read: Callable[[Path], Any]) -> Any:
-    """What `read` finds in a file: a table or a schema, which has these columns."""
+    """The table or schema that `read` makes of a file, which has these columns."""
     arrow = require_pyarrow()
     refuse_folder(path, ".parquet")  # pyarrow takes all files of a folder for one table
     try:

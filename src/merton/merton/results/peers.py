@@ -20,7 +20,7 @@ from merton.results.tables import json_object
 from merton.results.text import one_line
 
 _INSPECT = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""What Inspect takes its letters for: correct, partial, incorrect, no answer."""
+"""Meaning of Inspect's letters: correct, partial, incorrect, no answer."""
 _WORDS = {"yes": 1.0, "no": 0.0}
 """In any letters, as Inspect's own `value_to_float` reads them, beside true and false."""
 _BETTER_HIGHER = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "accuracy", "exact_match", "em", "f1")

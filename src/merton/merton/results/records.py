@@ -13,7 +13,7 @@ STAIRCASE: Final = "staircase"
 
 
 class Outcome(str, enum.Enum):
-    """How a trial ended."""
+    """End of a trial."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -210,7 +210,7 @@ class CaseRecord:
 
 @dataclass(frozen=True)
 class Size:
-    """How much a record has of an experiment or foreign source: distinct agents and cases, and trials or scores."""
+    """Size of an experiment or foreign source in a record: distinct agents and cases, and trials or scores."""
 
     name: str
     agents: int

@@ -33,7 +33,7 @@ _LEAST = {(TRIALS.name, name) for name in ("distance_m", "simulated_s", "wall_s"
 
 
 def impossible_row(connection: sa.Connection) -> str:
-    """What is wrong with the first row that no Merton writes, and which it is; empty if there is none."""
+    """Fault and key of the first row that no Merton writes; empty if there is none."""
     for table in METADATA.sorted_tables:
         faults = list(_faults(table))
         found = " ".join(f"WHEN {condition} THEN {number}" for number, (condition, _) in enumerate(faults))

@@ -83,7 +83,7 @@ class ResultStore:
         """Store trials, all of them or none, as `record` does; `on_progress` is called with the number done.
 
         Returns:
-            How many were new.
+            The number of new ones.
         """
         checked = [checked_trial(record) for record in records]
         with self.database.transaction() as connection:
@@ -169,7 +169,7 @@ class ResultStore:
         """Store the scores of one source, whose agents and cases are there, within a transaction of the caller's.
 
         Returns:
-            How many were new.
+            The number of new ones.
 
         Raises:
             InputError: a score is NaN or out of range, or stored already with another value.

@@ -332,7 +332,7 @@ def _csv(name: str, content: bytes) -> Iterator[Cells]:
 
 
 def _separator(text: str) -> str:
-    """What the first line that is not blank has most of outside quotes; a comma where there is none."""
+    """The separator that the first line with content has most of outside quotes; a comma where there is none."""
     head = next((line for line in _QUOTED.sub("", text[: 1 << 16]).splitlines() if line.strip()), "")
     return max(_SEPARATORS, key=head.count)
 

@@ -204,7 +204,7 @@ class Workspace(Section):
     _corners = model_validator(mode="after")(_ordered)
 
     def outside_m(self, point: Array) -> float:
-        """How far a point (3,) [m] lies outside the workspace [m]; 0 inside."""
+        """Distance of a point (3,) [m] outside the workspace from it [m]; 0 inside."""
         return float(np.linalg.norm(point - np.clip(point, self.min, self.max)))
 
 

@@ -26,7 +26,7 @@ from merton.errors import InputError
 STROKE_M = 0.140
 CRANK_M = 0.100
 OVERHANG_M = 0.006
-"""How far a closed pad lies beyond the pivot of its crank, across the tool axis."""
+"""Distance of a closed pad beyond the pivot of its crank, across the tool axis."""
 CLOSED_LENGTH_M = 0.2328
 """From the base of the gripper to its tips, closed."""
 JOINT = "finger_joint"
@@ -63,7 +63,7 @@ def joint_positions(opening_m: float) -> dict[str, float]:
 
 
 def tip_behind_m(opening_m: float) -> float:
-    """How far the tips lie behind those of the closed gripper, along the tool axis [m]: 0 closed, 0.023 open.
+    """Distance of the tips behind those of the closed gripper, along the tool axis [m]: 0 closed, 0.023 open.
 
     Least at 12 mm, where the crank stands upright: -0.0002. Raises InputError as `joint_rad`.
     """

@@ -1,4 +1,4 @@
-"""How an instruction names a thing, and which thing on the table it means.
+"""Names of things in instructions, and the thing on the table that a name means.
 
 The name of a thing is "<color> <shape>", preceded by "small" or "large" where two of one colour and shape differ in
 size. An instruction may also tell two such things apart by their place ("left red cube") or by a neighbour ("red cube

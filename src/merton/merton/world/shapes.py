@@ -116,12 +116,12 @@ def parts_of(shape: str, scale: float, cell: CellConfig) -> list[Part]:
 
 
 def height_m(shape: str, scale: float, cell: CellConfig) -> float:
-    """How high an object is [m]."""
+    """Height of an object [m]."""
     return max(part.at[2] + part.size[0 if part.kind == "sphere" else -1] for part in parts_of(shape, scale, cell))
 
 
 def half_width_m(shape: str, scale: float, cell: CellConfig) -> float:
-    """How far an object reaches from its middle along x or y of its frame, whichever is further [m]."""
+    """Largest distance from the middle of an object to its side along x or y of its frame [m]."""
     return max(
         abs(part.at[axis]) + part.size[axis if part.kind == "box" else 0]
         for part in parts_of(shape, scale, cell)

@@ -71,7 +71,7 @@ class Taxonomy(Model):
         return tuple(benchmark for task in self.tasks for benchmark in task.benchmarks)
 
     def scale(self, benchmark: str) -> str:
-        """How the metrics of a benchmark are mapped to 0..1, for an error message; empty if it is unknown."""
+        """Mapping of the metrics of a benchmark to 0..1, for an error message; empty if it is unknown."""
         for entry in self.benchmarks:
             if entry.name == benchmark:
                 return " (" + "; ".join(f"{name}: {self.metrics[name]}" for name in entry.metrics) + ")"

@@ -47,7 +47,7 @@ class Findings:
     """All that a page shows; a section without content is left out.
 
     Attributes:
-        about: what was rated and how, for the foot of the page: text by name.
+        about: subject and method of the rating, for the foot of the page: text by name.
         warnings: of the ratings, one sentence each.
     """
 

@@ -35,7 +35,7 @@ class Earlier:
 
     @classmethod
     def of(cls, taken_utc: str, snapshot: Snapshot) -> Earlier:
-        """What is kept of a snapshot."""
+        """The parts of a snapshot that a page of history needs."""
         slim = replace(snapshot, cases=(), matches=(), boards=())
         return cls(taken_utc, slim, len(snapshot.cases), len(snapshot.matches))
 

@@ -74,7 +74,7 @@ class Matrix:
         source: whose cases.
         file: name of its page, without ending.
         cases: indices of the cases, hardest first, at most `MATRIX_COLUMNS`.
-        beyond: how many more the source has.
+        beyond: number of further cases of the source.
         rows: the agents that met one of them, by rank.
     """
 
@@ -102,7 +102,7 @@ class MatrixRow:
 
     @property
     def lacking(self) -> int:
-        """How many cells are missing."""
+        """Number of missing cells."""
         return sum(cell is None for cell in self.cells)
 
 

@@ -83,7 +83,7 @@ class ListPage:
 
     @property
     def count(self) -> int:
-        """How many pages the list has."""
+        """Number of pages of the list."""
         return len(self.names)
 
 

@@ -53,7 +53,7 @@ def metric_table(agents: Sequence[AgentRow]) -> MetricTable:
 
 
 def _moves(rows: Sequence[AgentRow]) -> Iterator[str]:
-    """How places change from the paper's score to success, if several agents have both."""
+    """Changes of places from the paper's score to success, if several agents have both."""
     places = []
     for row in rows:
         rank = {item.metric: item.rank for item in row.metrics}

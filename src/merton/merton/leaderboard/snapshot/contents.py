@@ -54,7 +54,7 @@ class MetricMean:
         metric: of `merton.results.metrics`.
         mean: 0..1; None if no trial has a score.
         rank: its place among the agents by this mean; None without one.
-        trials: how many.
+        trials: number of trials.
         interval: 95 % of `mean`, clustered by scene; None without one.
         scenes: of these trials.
     """
@@ -76,7 +76,7 @@ class AgentRow:
         version, weights_sha256, owner: as registered in the record; empty if unknown.
         rank: its place, by likelihood where there is a fit, else by AGI-Elo; None if unrated.
         likelihood, agi_elo: ratings by both methods; None where there is none.
-        matches: how many it was rated from.
+        matches: number of those it was rated from.
         score: mean score of its matches, 0..1.
         score_interval: of `score`, clustered by scene (`statistics.mean_interval`).
         trials: its trials that ended without an infrastructure fault; 0 for agents of an imported matrix.
@@ -154,7 +154,7 @@ class CaseRow:
         source: empty for trials, else where the scores came from.
         task, seed, distortion, level: of the case; empty or None for a foreign one.
         likelihood, agi_elo: its difficulty by both methods.
-        matches: how many.
+        matches: number of matches.
         score: the agents' mean score on it, 0..1.
     """
 
@@ -212,7 +212,7 @@ class Snapshot:
 
     Attributes:
         name: of the leaderboard.
-        method: how the ranks were made, one sentence.
+        method: rule of the ranks, one sentence.
         merton_version, schema_version: of the code that took it, and of the record's schema.
         inputs_sha256: of everything in the record that counts, in any order; wall times are left out.
         experiments, sources: names of the experiments and of the imported matrices in it.

@@ -37,7 +37,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def scene_of(task: str, seed: int) -> str:
-    """What is on the table: "test.7" for all tasks of that scene, "pick.7" for the one of a plain scene."""
+    """Name of the things on the table: "test.7" for all tasks of that scene, "pick.7" for the one of a plain scene."""
     split, verb = split_and_verb(task)
     return f"{verb if split == PLAIN else split}.{seed}"
 

@@ -64,7 +64,7 @@ class Prop:
         round: it looks the same at any yaw, so scenes do not turn it.
         plain: the place that it needs in a plain scene.
         varied: the same in the scenes of splits.
-        decoy_scales: how many times larger a second one is there, beside the one that is asked for.
+        decoy_scales: factors of the size of a second one there, beside the one that is asked for.
     """
 
     name: str

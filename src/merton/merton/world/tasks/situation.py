@@ -58,11 +58,11 @@ class Situation:
         return replace(self, now=now, beads=self.beads[:0], tcp=self.start_tcp, touching=lambda name: frozenset())
 
     def moved(self, name: str) -> Array:
-        """How far (3,) a thing is from where it was [m]."""
+        """Displacement (3,) of a thing from its place at the start [m]."""
         return np.asarray(self.now[name][:3, 3] - self.start[name][:3, 3])
 
     def off_table(self, name: str) -> float:
-        """How much higher or lower a thing is than at the start, when it stood on the table [m], beyond a tolerance."""
+        """Absolute change of height since the start, when the thing stood on the table, beyond a tolerance [m]."""
         return excess(abs(self.moved(name)[2]), RESTING_TOLERANCE_M)
 
     def is_upright(self, name: str) -> bool:
