@@ -72,7 +72,7 @@ def test_a_dry_run_names_the_models_that_are_not_ready(tmp_path: Path) -> None:
     assert "not ready here: vla pi0-droid" in merton("run", str(file), "--dry-run")
 
 
-def test_the_keys_of_the_document_are_those_of_the_models() -> None:
+def test_the_table_of_the_document_is_that_of_the_models() -> None:
     """To renew it: .venv/bin/python tools/renew/experiment_reference.py."""
     assert listing() in (ROOT / "docs" / "use" / "experiments.md").read_text(encoding="utf-8")
     rows = {key.name: key for key in keys()}
