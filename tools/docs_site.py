@@ -75,9 +75,8 @@ def main(out: str) -> int:
 
 def write_source(source: Path) -> None:
     """Everything that Sphinx reads: the pages, the files they link to, the reference and the configuration."""
-    pages = [
-        ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docker/README.md")
-    ]
+    outside = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docker/README.md", "tools/README.md")
+    pages = [ROOT / name for name in outside]
     pages += sorted((ROOT / "docs").rglob("*.md"))
     for page in pages:
         copy(page, source)

@@ -77,7 +77,8 @@ def correlations_with_intervals(
 def without_each(scenes: ArrayLike) -> list[NDArray[np.bool_]]:
     """(n,) which images, whose scenes are given (n,), count: all, then all but one group of scenes after another.
 
-    A group is one scene, or every `GROUPS`th of more than so many. A single scene has no part without it.
+    A group is one scene, or of more than `GROUPS` scenes each that many places apart. A single scene has no
+    part without it.
     """
     names, scene = np.unique(np.asarray(scenes), return_inverse=True)
     groups = min(len(names), GROUPS)
