@@ -29,7 +29,7 @@ def screen(context):
     ]
     if LaunchConfiguration("page").perform(context) == "true":
         absent = ", ".join(name for name in ("fastapi", "uvicorn", "websockets") if find_spec(name) is None)
-        wanted.append(("page", absent and f"not installed: {absent} (requirements/serve.txt)", page))
+        wanted.append(("page", absent and f"not installed: {absent} (the extra serve)", page))
     without = [f"no {name}: {why}" for name, why, _ in wanted if why]
     if len(without) == len(wanted):
         raise MissingDependencyError("; ".join(without))

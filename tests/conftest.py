@@ -57,6 +57,16 @@ def pytest_collection() -> Iterator[Any]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
+    """A file whose imports need an extra that is not installed is skipped with Merton's sentence."""
+    report = yield
+    lines = str(report.longrepr).splitlines() if report.failed else []
+    if needs := [line for line in lines if line.startswith("E ") and "MissingDependencyError: " in line]:
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, needs[-1].partition("Error: ")[2])
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Markers by need, and the order; the tests of a group are done by one worker, which makes shared fixtures once."""
@@ -150,7 +160,7 @@ def cameras(renders: None) -> Iterator[SceneCameras]:
 @pytest.fixture(scope="module")  # not longer: while playwright runs, no other test of this process can use asyncio
 def browser() -> Iterator[Any]:
     """Chromium, driven by playwright. Costly fixtures ask for it first, because it skips where it is absent."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium (apt install chromium)")

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-rs = pytest.importorskip(
-    "pyrealsense2", reason="pyrealsense2 is not installed (requirements/lab.txt)", exc_type=ImportError
-)
+rs = pytest.importorskip("pyrealsense2", reason="pyrealsense2 is not installed (the extra lab)", exc_type=ImportError)
 
 WIDTH, HEIGHT, RATE_HZ = 320, 240, 30
 FOCAL_PX, CENTRE_PX = (192.25, 191.75), (160.5, 118.25)

@@ -98,12 +98,17 @@ make_venv() {
   "$venv/bin/pip" install --disable-pip-version-check "$(grep '^pip==' requirements/build.txt)"
 }
 
-install_requirements() { # NAMES: of files in requirements/
-  "$venv/bin/pip" install --disable-pip-version-check --progress-bar raw --prefer-binary --no-compile $(printf -- '-r requirements/%s.txt ' "$@")
+install_pinned() { # ARGUMENTS of pip: every package at the version in the lock, those that another one brings too
+  "$venv/bin/pip" install --disable-pip-version-check --progress-bar raw --prefer-binary --no-compile -c requirements/lock.txt "$@"
 }
 
 # numpy, because the generators of messages need its headers
-install_ros() { install_requirements ros build; "$venv/bin/pip" install --disable-pip-version-check --no-compile --no-deps -c requirements/base.txt numpy; }
+install_ros() { install_pinned -r requirements/ros.txt -r requirements/build.txt numpy; }
+
+# By a path entry, not a finder: else a folder `merton` beside a script hides the library.
+install_editable() { # ARGUMENTS of pip
+  install_pinned --no-build-isolation --use-pep517 --config-settings editable_mode=compat "$@"
+}
 
 # Byte-compiles on all cores; pip would use one. Tests of packages and rarely used models are compiled on their first
 # import instead. Some packages hold files of other Python versions: their failure is none of ours.
@@ -139,8 +144,7 @@ build_interfaces() {
 }
 
 install_merton() {
-  # by a path entry, not a finder: else a folder `merton` beside a script hides the library
-  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e . -e src/merton_studies -e src/merton_nodes &&
+  install_editable --no-deps -e . -e src/merton_studies -e src/merton_nodes &&
     for package in merton merton_nodes; do
       "$venv/bin/python" - "$package" "$venv" <<'PYTHON' || return 1
 # where `ros2 run` and `ros2 launch` look for a package's programs
@@ -192,15 +196,15 @@ interfaces_step() {
 }
 
 kernels_step() {
-  step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/base.txt)" \
+  step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/lock.txt)" \
     "[5/5] numeric kernels" "the output above is a fault in Merton: please report it" "$@" -- compile_kernels
 }
 
-requirements_step() { # NAME TITLE MB FILES...: install these lists and compile their Python
+requirements_step() { # NAME TITLE MB ARGUMENTS...: install what pip is told and all that it needs, of pinned versions
   local name=$1 title=$2 mb=$3
   shift 3
-  step "$name" "$version $(hash_of "${@/#/requirements/}")" "$title" "$network" \
-    --about-mb "$mb" --packages "$packages" --beside "$status" -- install_requirements "${@%.txt}"
+  step "$name" "$version $* $(hash_of pyproject.toml src/merton_studies/pyproject.toml requirements/lock.txt)" "$title" "$network" \
+    --about-mb "$mb" --packages "$packages" --beside "$status" -- install_editable "$@"
 }
 
 # Compiling keeps the cores busy and downloading waits for the network: beside each other they take as long as the longer.
@@ -237,7 +241,8 @@ bytecode_step() { # NAME TITLE
 }
 
 everything() {
-  requirements_step other_requirements "requirements of models and tests" 575 ros.txt base.txt sim.txt serve.txt people.txt build.txt dev.txt models.txt curation.txt
+  requirements_step other_requirements "requirements of models and tests" 575 --group dev \
+    -e '.[dataset,iqa,lab,models,postgres,quality,recording,remote,serve,sim]' -e 'src/merton_studies[curation,people]'
 }
 
 version=$("$python" --version 2>&1 || true)
@@ -248,13 +253,13 @@ status="$build/compile.status"
 packages="$venv/lib/python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages"
 network="check the network, then try again: what was downloaded is kept"
 export python venv build root packages
-export -f make_venv install_requirements install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
+export -f make_venv install_pinned install_editable install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
 rm -f "$status"
 step venv "$version $root $(grep '^pip==' requirements/build.txt)" "[1/5] virtual environment" "remove .venv and try again" -- make_venv
-step ros "$version $(hash_of requirements/ros.txt requirements/build.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 65 --packages "$packages" -- install_ros
-beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 282 base.txt sim.txt serve.txt
+step ros "$version $(hash_of requirements/ros.txt requirements/build.txt requirements/lock.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 65 --packages "$packages" -- install_ros
+beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 337 -e '.[serve,sim]' -e src/merton_studies
 step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[4/5] ament prefix" "remove .venv and try again" -- make_ament_prefix
-step merton "$version $root $(hash_of pyproject.toml tools/requirements_metadata.py requirements src/merton_studies/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
+step merton "$version $root $(hash_of pyproject.toml src/merton_studies/pyproject.toml src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
 if [ "${1:-}" = all ]; then
   beside kernels_step everything
   bytecode_step all_bytecode "byte code"

@@ -32,7 +32,7 @@ from visualization_msgs.msg import MarkerArray
 
 from ros import Probe, Ros, up
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
 
 from merton.execution.gate.planner import plan
 from merton.execution.kinematics import base_from_tcp
@@ -203,7 +203,7 @@ def test_the_motion_of_the_arm_is_kept_for_the_plots(ros: Ros, probe: Probe, nod
 
 
 def test_a_recording_is_begun_and_ended_on_the_page(ros: Ros, tmp_path: Path) -> None:
-    pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
+    pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (the extra recording)")
     from merton.recording.reader import RecordingReader
     from merton_nodes.monitor.monitor_recorder import Recorder
 

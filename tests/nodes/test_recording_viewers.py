@@ -16,7 +16,7 @@ from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import String
 from typer.testing import CliRunner
 
-pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
+pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (the extra recording)")
 
 from merton.cli.main import app
 from merton.errors import InputError, MissingDependencyError
@@ -114,7 +114,7 @@ def test_rerun_is_given_raw_pictures_of_a_bag(tmp_path: Path, monkeypatch: pytes
 
 
 def test_rerun_reads_the_file_that_is_written_for_it(tmp_path: Path) -> None:
-    chunks = pytest.importorskip("rerun.chunk", reason="rerun is not installed (requirements/rerun.txt)")
+    chunks = pytest.importorskip("rerun.chunk", reason="rerun is not installed (the extra rerun)")
     write(tmp_path / "recording.mcap")
     target = tmp_path / "recording.rrd"
     rerun_export.export(tmp_path / "recording.mcap", target)

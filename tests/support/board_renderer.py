@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from merton.calibration.charuco import MODULES, CharucoBoard
 from merton.world.geometry import Matrix, inverse
 from merton.world.observation import Image, Intrinsics
+from merton.world.opencv import undistort_points
 
 PAPER_MODULES = 6
 """White paper around the board, in modules."""
@@ -39,8 +40,7 @@ class BoardRenderer:
         pixels = np.stack(np.meshgrid(across, down), axis=-1).reshape(-1, 1, 2)
         camera = np.array([[intrinsics.fx, 0, intrinsics.cx], [0, intrinsics.fy, intrinsics.cy], [0, 0, 1]])
         if distortion:
-            stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 40, 1e-10)
-            rays = cv2.undistortPoints(pixels, camera, np.array(distortion), criteria=stop)
+            rays = undistort_points(pixels, camera, np.array(distortion), 40, 1e-10)
         else:
             rays = (pixels - camera[:2, 2]) / (camera[0, 0], camera[1, 1])
         self.rays: NDArray[np.float64] = rays.reshape(intrinsics.height * FINE, intrinsics.width * FINE, 2)

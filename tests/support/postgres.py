@@ -31,7 +31,7 @@ def new_database() -> str:
 
     A schema of one database: a database of its own would be 300 files, which a crash has to bring to the disk.
     """
-    psycopg = pytest.importorskip("psycopg", reason="PostgreSQL's client is not installed (requirements/postgres.txt)")
+    psycopg = pytest.importorskip("psycopg", reason="PostgreSQL's client is not installed (the extra postgres)")
     folder = _server()
     if isinstance(folder, str):
         pytest.skip(folder)

@@ -14,7 +14,7 @@ from patience import stretched
 
 ROOT = Path(__file__).parents[2]
 for needed in ("sphinx", "furo", "myst_parser"):
-    pytest.importorskip(needed, reason=f"no {needed} (requirements/docs.txt)")
+    pytest.importorskip(needed, reason=f"no {needed} (make develop)")
 AXE = ("index", "docs/use/tutorials/your_vla", "docs/reference/interfaces", "api/rating", "search")
 """A page of every kind: those that axe-core looks at, wide and light, then narrow and dark."""
 
@@ -40,7 +40,7 @@ def test_every_document_and_every_public_package_has_a_page(site: Path) -> None:
 
 
 def test_every_page_opens_from_the_folder_without_a_complaint(site: Path, browser: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (make develop)").Axe()
     for scheme, width in (("light", 1440), ("dark", 390)):
         context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
         context.set_default_timeout(stretched(60_000))

@@ -19,8 +19,8 @@ from merton.graph.supervisor import Supervisor, environment, find_executable
 from merton_nodes.ros import names
 from patience import stretched, until
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 
 WINDOWS = {"desktop": (1440, 900), "phone": (390, 844)}

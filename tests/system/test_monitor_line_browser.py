@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
 
 from merton.monitor.buttons import PressReply
 from merton.monitor.hub import Hub

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
 
 from merton.monitor.buttons import PressReply
 from merton.monitor.hub import Hub, HubFrame

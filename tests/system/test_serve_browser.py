@@ -15,8 +15,8 @@ import pytest
 
 from patience import stretched
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 AGENTS = ("oracle", "servo", "blobs", "hold")
 WIDTHS = {"desktop": 1280, "phone": 360}

@@ -133,7 +133,7 @@ def test_every_kind_of_page_opens_without_a_complaint_and_fits_a_phone(browser: 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier(browser: Any, site: str, scheme: str) -> None:
     """axe-core's rules on a page of every kind: wide and light, narrow and dark."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (make develop)").Axe()
     narrow = scheme == "dark"
     visit = Visit(browser, viewport={"width": 360 if narrow else 1280, "height": 740}, color_scheme=scheme)
     for kind in KINDS:

@@ -21,7 +21,7 @@ HEIGHT, WIDTH = 720, 1280
 
 
 def photograph() -> Image:
-    """(720, 1280, 3) uint8 RGB; raises ImportError without scikit-learn (requirements/dev.txt)."""
+    """(720, 1280, 3) uint8 RGB; raises ImportError without scikit-learn (make develop)."""
     from sklearn.datasets import load_sample_image
 
     small = load_sample_image("china.jpg")

@@ -11,11 +11,14 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
+
+from merton import __version__
 
 
 class ErrorCode(IntEnum):
@@ -183,24 +186,51 @@ def missing(module: str, extra: str, user: str) -> MissingDependencyError:
 
 
 def install_line(extra: str) -> str:
-    """How the Python that runs gets an extra: a clause that ends with a command for any shell and any folder.
+    """How the Python that runs gets an extra: see `pip_line`.
 
-    The requirements are those of the checkout, or lie in the package where pip installed it.
+    The command names the distribution whose metadata has the extra, at the version that is installed: pip then adds the
+    extra's packages and leaves the rest as it is.
     """
-    package = Path(__file__).resolve().parent
-    places = (package.parents[2] / "requirements", package / "share" / "requirements", Path("requirements"))
-    file = next((folder for folder in places if folder.is_dir()), places[-1]) / f"{extra}.txt"
-    return f"install it with {shlex.quote(sys.executable)} -m pip install -r {shlex.quote(str(file))}"
+    return pip_line(extra_requirement(extra))
+
+
+def pip_line(requirement: str) -> str:
+    """A clause that ends with the command that installs a requirement, for any shell and any folder.
+
+    In a checkout the packages that it brings are those that `requirements/lock.txt` pins.
+    """
+    lock = Path(__file__).resolve().parents[3] / "requirements" / "lock.txt"
+    pins = ("-c", str(lock)) if lock.is_file() else ()
+    return f"install it with {shlex.join((sys.executable, '-m', 'pip', 'install', *pins, requirement))}"
+
+
+def extra_requirement(extra: str) -> str:
+    """An extra as pip takes it: `merton[sim]==0.1.0`; of the library where no installed distribution has it."""
+    for name in ("merton", "merton-studies"):
+        for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
+            if extra in (installed.metadata.get_all("Provides-Extra") or ()):
+                return f"{name}[{extra}]=={installed.version}"
+    return f"merton[{extra}]=={__version__}"
+
+
+@contextmanager
+def needing(extra: str, user: str) -> Iterator[None]:
+    """Around the imports of an extra: raises MissingDependencyError (see `missing`) for a package that is absent.
+
+    A package that is installed but broken is named with its error, which has the missing part.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing(error.name or str(error), extra, user) from None
+    except ImportError as error:
+        raise missing_library(error) or missing(f"{error.name} ({error})", extra, user) from None
 
 
 def require(module: str, extra: str, user: str) -> ModuleType:
-    """Import a module of an extra; raises MissingDependencyError (see `missing`) if that fails."""
-    try:
+    """Import a module of an extra; raises MissingDependencyError (see `needing`) if that fails."""
+    with needing(extra, user):
         return import_module(module)
-    except ModuleNotFoundError as error:
-        raise missing(error.name or module, extra, user) from None
-    except ImportError as error:  # installed but broken: the error's text names the missing part
-        raise missing(f"{error.name or module} ({error})", extra, user) from None
 
 
 INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError, ImportError, OSError, MemoryError)

@@ -629,7 +629,7 @@ def test_the_error_without_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) 
     from merton.cluster import RayEngine
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependencyError, match=r"--engine ray needs ray: .*requirements/cluster\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"--engine ray needs ray: .*merton\[cluster\]"):
         RayEngine(2)
 
 
@@ -637,7 +637,7 @@ def test_a_ray_cluster_with_a_worker_killed(
     dataset: Path, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two worker processes; the one that comes to `dies` first ends as by kill -9, and another takes its place."""
-    pytest.importorskip("ray", reason="ray is not installed: pip install -r requirements/cluster.txt")
+    pytest.importorskip("ray", reason="ray is not installed (the extra cluster)")
     from merton.cluster import RayEngine
 
     monkeypatch.setenv("PYTHONPATH", MODELS_PATH)

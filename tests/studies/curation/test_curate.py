@@ -24,8 +24,8 @@ from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import Chosen, Roles
 from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy
 
-pytest.importorskip("sklearn", reason="no scikit-learn (requirements/curation.txt)")
-pytest.importorskip("pyarrow", reason="no pyarrow (requirements/curation.txt)")
+pytest.importorskip("sklearn", reason="no scikit-learn (the extra curation)")
+pytest.importorskip("pyarrow", reason="no pyarrow (the extra curation)")
 ASKED = {
     "QuantNum": ("How many {} are on the table?", "Count the {} in the picture.", "What number of {} do you see?"),
     "SpatGeo": (

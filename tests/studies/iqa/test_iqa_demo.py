@@ -63,7 +63,7 @@ def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None
 
 def test_a_missing_package_is_named_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r"the training of cnniqa needs torch: .*requirements/iqa\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"the training of cnniqa needs torch: .*merton\[iqa\]"):
         demo.demonstrate(tmp_path / "iqa", quiet)
     assert not (tmp_path / "iqa").exists()
 

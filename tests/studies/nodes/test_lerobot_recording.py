@@ -28,9 +28,9 @@ from merton_nodes.recording.recorded_topics import type_name
 from merton_nodes.ros import conversions as convert
 from merton_studies.release.lerobot.from_recording import export
 
-pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
-av = pytest.importorskip("av", reason="PyAV is not installed (requirements/people.txt)")
-parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (requirements/dataset.txt)")
+pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (the extra recording)")
+av = pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
 
 TICK_NS = 100_000_000
 """Of stamps: a joint state and a picture at each."""
@@ -149,7 +149,7 @@ def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
 
 def test_a_bag_of_raw_pictures_with_the_states_of_a_controller(tmp_path: Path) -> None:
     """As of `ros2 bag record --all` beside the graph, in two parts whose seam lies within the trial."""
-    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
+    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
     messages = [*trial(4, 5, 10), result(4, 10)]
     expected = export(write(tmp_path / "a.mcap", messages), tmp_path / "one", None, successful=False)
     told: Messages = []

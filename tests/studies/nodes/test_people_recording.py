@@ -11,7 +11,7 @@ from merton_interfaces.msg import CellState, TrialResult
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CompressedImage
 
-pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
+pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (the extra recording)")
 
 from merton.errors import ErrorCode, InputError
 from merton.perception.images import decode_image

@@ -17,7 +17,7 @@ from sensor_msgs.msg import CompressedImage, JointState
 from std_msgs.msg import String
 from typer.testing import CliRunner
 
-pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
+pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (the extra recording)")
 
 from bags import write_bag
 from merton.cli.main import app
@@ -193,7 +193,7 @@ def seen(path: Path) -> list[tuple[Any, ...]]:
 )
 def test_a_bag_is_read_whole_whatever_its_form(trials, recording, tmp_path, storage, packed, parts) -> None:
     """The seams of the parts lie within trials."""
-    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
+    pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
     bag = write_bag(tmp_path / "bag", bag_of(messages(trials)), storage, packed, parts)
     assert seen(bag) == seen(recording)
     assert len(seen(bag)) == len(trials)

@@ -24,7 +24,7 @@ from merton_studies.people.protocols.episodes import EpisodeAnswer, suggested
 from merton_studies.people.sources.reading import GoldAnswers
 from runs import undisturbed_run
 
-pytest.importorskip("av", reason="PyAV is not installed (requirements/people.txt)")
+pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
 EXPERIMENT = """
 name: filmed
 agents: [{id: oracle, vla: oracle}, {id: hold, vla: hold}]

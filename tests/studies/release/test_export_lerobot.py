@@ -26,8 +26,8 @@ from merton_studies.release.lerobot.from_run import export
 from merton_studies.release.lerobot.statistics import of_shades, of_values
 from runs import records, undisturbed_run
 
-av = pytest.importorskip("av", reason="PyAV is not installed (requirements/people.txt)")
-parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (requirements/dataset.txt)")
+av = pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
 
 EXPERIMENT = """
 name: shown

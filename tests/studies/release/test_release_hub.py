@@ -160,7 +160,7 @@ def test_datasets_loads_every_table_and_the_croissant_file_is_valid(
 ) -> None:
     for package in ("datasets", "mlcroissant"):
         if find_spec(package) is None:
-            pytest.skip(f"no {package}: pip install -r requirements/dev.txt")
+            pytest.skip(f"no {package}: make develop")
     program = Path(__file__).parents[2] / "support" / "load_release.py"
     found = json.loads(
         subprocess.check_output([sys.executable, program, exported, tmp_path], stderr=subprocess.DEVNULL)

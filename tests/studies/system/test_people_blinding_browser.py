@@ -11,8 +11,8 @@ import pytest
 from merton_studies.people.protocols.catalogue import PROTOCOLS
 from patience import stretched
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 
 HEADERS = "cache-control connection content-length content-security-policy content-type cross-origin-opener-policy \

@@ -12,8 +12,8 @@ import pytest
 from merton_studies.people.study import Study, open_study
 from patience import stretched, until
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -134,7 +134,7 @@ def kept(page: Any) -> int:
 def test_from_the_name_to_the_end_by_keys_without_barriers(
     visit: Callable[..., Any], server: Server, window: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (make develop)").Axe()
     page = visit(window)
 
     def check() -> None:

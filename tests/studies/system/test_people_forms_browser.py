@@ -16,7 +16,7 @@ from merton_studies.people.protocols.episodes import DEFECTS, Episodes, suggeste
 from merton_studies.people.protocols.tasks import Tasks
 from merton_studies.people.protocols.tasks_chain import cleaned, handled, task_fault
 
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 
 PAGE = Path(merton_studies.people.__file__).parent / "serve" / "page"

@@ -14,8 +14,8 @@ from merton_studies.people.statistics import summary
 from merton_studies.people.statistics_page import write_page
 from merton_studies.people.study import Study, open_study
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed (make develop)")
 
 WHEN = "2026-05-03T10:00:00+00:00"
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -43,7 +43,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
 
 
 def barriers(page: Any) -> list[tuple[str, list[str]]]:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (make develop)").Axe()
     found = axe.run(page).response["violations"]
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
 

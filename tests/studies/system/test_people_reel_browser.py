@@ -167,7 +167,7 @@ def test_a_closed_player_leaves_nothing_behind(page: Any) -> None:
 
 
 def test_the_player_has_no_barriers(page: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (make develop)").Axe()
     page.wait_for_function("document.getElementById('here').children.length === 1")
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     found = axe.run(page).response["violations"]

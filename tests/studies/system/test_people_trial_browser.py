@@ -13,7 +13,7 @@ import pytest
 from patience import stretched
 
 for needed in ("fastapi", "playwright"):
-    pytest.importorskip(needed, reason=f"{needed} is not installed (requirements/serve.txt, requirements/dev.txt)")
+    pytest.importorskip(needed, reason=f"{needed} is not installed (the extra serve, make develop)")
 TOOL = Path(__file__).parents[3] / "tools" / "studies" / "people_trial.py"
 
 

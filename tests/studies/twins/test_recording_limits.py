@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed (requirements/dev.txt)")
-pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
+hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed (make develop)")
+pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (the extra recording)")
 import lz4.frame  # noqa: E402
 import zstandard  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("mujoco", reason="MuJoCo is not installed (the extra sim)")
 from board_in_cell import BoardInCell
 from calibration_rig import rig
 

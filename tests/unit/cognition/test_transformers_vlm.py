@@ -14,8 +14,8 @@ from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.world.observation import Image
 
-torch = pytest.importorskip("torch", reason="torch is not installed (requirements/models.txt)")
-pytest.importorskip("transformers", reason="transformers is not installed (requirements/models.txt)")
+torch = pytest.importorskip("torch", reason="torch is not installed (the extra models)")
+pytest.importorskip("transformers", reason="transformers is not installed (the extra models)")
 
 import tiny_checkpoints  # noqa: E402
 

@@ -224,7 +224,7 @@ def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, checkpoint: Pa
         require_lerobot()
     monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 12)))
     monkeypatch.setattr("merton.decision.models.lerobot.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"a LeRobot policy needs lerobot: .*requirements/lerobot\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"a LeRobot policy needs lerobot: .*merton\[lerobot\]"):
         require_lerobot()
 
 

@@ -140,7 +140,7 @@ def test_nothing_touches_where_the_gate_lets_the_arm_be(
 
 
 def test_limits_of_the_tool_are_those_of_the_reduced_mode() -> None:
-    limits = YAML(typ="safe").load(FOLDER / "joint_limits.yaml")["cartesian_limits"]
+    limits = YAML(typ="safe", pure=True).load(FOLDER / "joint_limits.yaml")["cartesian_limits"]
     reduced = limits_of_mode("reduced")
     assert limits["max_trans_vel"] == reduced.peak_tcp_speed_m_s
     assert limits["max_trans_acc"] == -limits["max_trans_dec"] == reduced.peak_tcp_acceleration_m_s2
@@ -149,7 +149,7 @@ def test_limits_of_the_tool_are_those_of_the_reduced_mode() -> None:
 
 def test_the_search_checks_for_collisions_every_3_cm() -> None:
     """MoveIt measures a way by the sum of the joints' turns: JointModelGroup::getMaximumExtent."""
-    share = YAML(typ="safe").load(FOLDER / "pipelines.yaml")["ompl"]["arm"]["longest_valid_segment_fraction"]
+    share = YAML(typ="safe", pure=True).load(FOLDER / "pipelines.yaml")["ompl"]["arm"]["longest_valid_segment_fraction"]
     limits = [one.find("limit") for one in URDF.findall("joint") if one.get("name") in ARM_JOINTS]
     extent_rad = sum(float(one.get("upper")) - float(one.get("lower")) for one in limits)  # type: ignore[union-attr,arg-type]
     assert share * extent_rad * load_cell().workspace.max[0] < 0.03
@@ -157,7 +157,7 @@ def test_the_search_checks_for_collisions_every_3_cm() -> None:
 
 @pytest.mark.parametrize("joint", ARM_JOINTS)
 def test_joint_limits_are_those_of_the_reduced_mode(joint: str) -> None:
-    limits = YAML(typ="safe").load(FOLDER / "joint_limits.yaml")["joint_limits"][joint]
+    limits = YAML(typ="safe", pure=True).load(FOLDER / "joint_limits.yaml")["joint_limits"][joint]
     reduced = limits_of_mode("reduced")
     assert limits["max_velocity"] == reduced.peak_joint_speed_rad_s
     assert limits["max_acceleration"] == reduced.peak_joint_acceleration_rad_s2
@@ -166,8 +166,8 @@ def test_joint_limits_are_those_of_the_reduced_mode(joint: str) -> None:
 
 
 def test_pipelines_and_groups_exist(robot: Robot) -> None:
-    pipelines = YAML(typ="safe").load(FOLDER / "pipelines.yaml")
+    pipelines = YAML(typ="safe", pure=True).load(FOLDER / "pipelines.yaml")
     for name in pipelines["planning_pipelines"]["pipeline_names"]:
         assert pipelines[name]["planning_plugins"]
     groups = {group.get("name") for group in robot.srdf.findall("group")}
-    assert set(YAML(typ="safe").load(FOLDER / "kinematics.yaml")) <= groups
+    assert set(YAML(typ="safe", pure=True).load(FOLDER / "kinematics.yaml")) <= groups

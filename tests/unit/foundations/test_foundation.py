@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import configparser
 import hashlib
 import json
 import re
@@ -27,6 +25,7 @@ from merton.errors import (
     MertonError,
     MissingDependencyError,
     UnknownNameError,
+    needing,
     require,
 )
 from merton.experiment.plan import ExperimentSpec
@@ -238,24 +237,23 @@ def test_a_missing_module_is_named_with_the_extra_that_brings_it() -> None:
     assert require("json", "dataset", "a test") is json
     with pytest.raises(MissingDependencyError) as caught:
         require("no_such_module.part", "dataset", "a test")
-    file = Path(merton.__file__).parents[3] / "requirements" / "dataset.txt"
-    command = f"{shlex.quote(sys.executable)} -m pip install -r {shlex.quote(str(file))}"
-    assert str(caught.value) == f"a test needs no_such_module: install it with {command}"
-    assert file.is_file(), "the command can be pasted into any shell, in any folder"
+    lock = Path(merton.__file__).parents[3] / "requirements" / "lock.txt"
+    assert lock.is_file(), "the command can be pasted into any shell, in any folder"
+    command = [sys.executable, "-m", "pip", "install", "-c", str(lock), f"merton[dataset]=={merton.__version__}"]
+    assert str(caught.value) == f"a test needs no_such_module: install it with {shlex.join(command)}"
 
 
-def test_every_extra_that_is_named_exists() -> None:
-    checkout = Path(merton.__file__).parents[3]
-    extras = {
-        node.args[1].value
-        for file in Path(merton.__file__).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("require", "missing")
-        if isinstance(node.args[1], ast.Constant)
-    }
-    assert {"dataset", "lab", "postgres", "serve"} <= extras
-    for extra in extras:
-        assert (checkout / "requirements" / f"{extra}.txt").is_file()
+def test_a_broken_module_of_an_extra_is_named_with_its_error() -> None:
+    unlinked = "libgomp.so.1: cannot open shared object file: No such file or directory"
+    with pytest.raises(MissingDependencyError, match=r"the gate needs coal \(no symbol\): install it .*merton\[sim\]"):
+        _imported("sim", "the gate", ImportError("no symbol", name="coal"))
+    with pytest.raises(MissingDependencyError, match=r"^this system lacks libgomp\.so\.1: install libgomp1"):
+        _imported("sim", "the gate", ImportError(unlinked))
+
+
+def _imported(extra: str, user: str, error: ImportError) -> None:
+    with needing(extra, user):
+        raise error
 
 
 def _interrupted(path: Path, durable: bool) -> None:
@@ -286,19 +284,6 @@ def test_a_file_that_cannot_be_written_is_told_in_one_sentence(tmp_path: Path) -
         with pytest.raises(InfrastructureError, match=rf"^cannot write {path}: {reason}"):
             write_file(path, b"new")
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"table": b"old"}
-
-
-def test_data_files_are_installed_with_the_code() -> None:
-    """An editable install hides a file that package_data omits."""
-    package = Path(merton.__file__).parent
-    settings = configparser.ConfigParser()
-    settings.read(package.parent / "setup.cfg")
-    globs = settings["options.package_data"]["merton"].split()
-    covered = {file for glob in globs for file in package.glob(glob)}
-    beside = [file for file in package.rglob("*") if file.is_file() and file.suffix != ".py"]
-    beside = [file for file in beside if "__pycache__" not in file.parts]
-    assert beside
-    assert [str(file.relative_to(package)) for file in beside if file not in covered] == []
 
 
 def test_the_quickstart_has_enough_trials_scenes_and_distortions() -> None:

@@ -743,4 +743,4 @@ def test_a_package_that_is_missing_is_named() -> None:
     code = "import sys; sys.modules['uvicorn'] = None; import merton.leaderboard.serve"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "MissingDependencyError" in ended.stderr
-    assert "requirements/serve.txt" in ended.stderr
+    assert "merton[serve]" in ended.stderr

@@ -371,7 +371,7 @@ def test_check_names_missing_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path), raising=False)
     code, output = run("check", "internvl3")
     assert code == 1
-    assert "hf download OpenGVLab/InternVL3-8B-hf --revision 259a3b6" in output or "requirements/models.txt" in output
+    assert "hf download OpenGVLab/InternVL3-8B-hf --revision 259a3b6" in output or "merton[models]" in output
 
 
 def test_check_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +381,7 @@ def test_check_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merton.models.catalogue.import_module", missing)
     code, output = run("check", "internvl3")
     assert code == 1
-    assert re.search(r"internvl3 needs torch: install it with \S+ -m pip install -r \S+requirements/models.txt", output)
+    assert re.search(r"internvl3 needs torch: install it with \S+ -m pip .* 'merton\[models\]==[\d.]+'", output)
 
 
 # Documents ------------------------------------------------------------------------------------------------------------

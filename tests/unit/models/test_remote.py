@@ -314,5 +314,5 @@ def test_addresses_and_settings() -> None:
         validated(Patience, {"attempts": 0, "patience": 1}, "mine")
     with pytest.raises(InputError, match=r"mine: patience: unknown key; valid keys are: deadline_s"):
         validated(Patience, {"patience": 1}, "mine")
-    with pytest.raises(MissingDependencyError, match=r"needs no_such_module: .*requirements/remote.txt"):
+    with pytest.raises(MissingDependencyError, match=r"needs no_such_module: .*merton\[remote\]"):
         optional("no_such_module")

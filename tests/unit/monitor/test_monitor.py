@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
 
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect

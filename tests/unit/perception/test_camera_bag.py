@@ -20,8 +20,8 @@ from merton.perception.camera.decoding import color_of, depth_m_of, depth_mm_of,
 from merton.perception.images import decode_image
 from merton.world.observation import Intrinsics
 
-pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
-pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
+pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
+pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (the extra recording)")
 from camera_bags import (
     COUNT,
     DEPTH_TOPIC,

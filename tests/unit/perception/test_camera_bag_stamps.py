@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
-pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
+pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
+pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (the extra recording)")
 
 from camera_bags import COUNT, DEPTH_TOPIC, HEIGHT, INFO_NAME, PERIOD_NS, START_NS, WIDTH, image, info, write
 from merton.errors import InputError

@@ -359,7 +359,7 @@ def test_pyarrow_is_asked_for_before_anything_is_done(
     references: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"Parquet needs pyarrow.*: .*requirements/dataset\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"Parquet needs pyarrow.*: .*merton\[dataset\]"):
         build(references, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

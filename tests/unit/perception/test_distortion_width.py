@@ -14,6 +14,7 @@ from merton.perception.distortion import DISTORTIONS, REFERENCE_WIDTH_PX, distor
 from merton.perception.distortion.scale import averaged, reference_size, scale_of
 from merton.perception.quality import measure
 from merton.world.observation import Image
+from merton.world.opencv import RELEASE
 
 STEPS_PX = {1280: 360, 640: 180, 424: 120}
 """Width to height, the upper half of a picture."""
@@ -101,13 +102,19 @@ GOLDEN = {  # CRC-32 at levels 1 and 5 of 640 pixels, recorded from commit a30c3
     "sharpness_change": (2047476484, 4253051424),
     "contrast_change": (3947910061, 3035266724),
 }
+BEFORE_OPENCV_5 = {"color_shift": (1035902088, 3900257538), "clock_jittering": (2788490050, 1186020536)}
+"""The types with other bytes under OpenCV 4, recorded with 0.1.0, the same for 4.11, 4.12 and 4.14 and for NumPy 1.26
+and 2.2: at most one grey level apart, in at most 9 % of the values. Those of `cnn_denoise` differ in .02 % of the values,
+by NumPy's release too, and are not recorded."""
 
 
 def test_the_reference_width_gives_the_values_as_they_are_written() -> None:
     image = cv2.blur(rng(1).integers(0, 256, (64, REFERENCE_WIDTH_PX, 3), dtype=np.uint8), (5, 5))
     for name in DISTORTIONS:
         found = tuple(zlib.crc32(distort(image, name, level, rng(level)).tobytes()) for level in (1, 5))
-        assert found == GOLDEN[name], name
+        if RELEASE < (5, 0) and name == "cnn_denoise":
+            continue
+        assert found == (GOLDEN if RELEASE >= (5, 0) else GOLDEN | BEFORE_OPENCV_5)[name], name
 
 
 def test_lengths_follow_the_width() -> None:

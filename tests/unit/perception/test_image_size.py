@@ -22,6 +22,7 @@ from merton.perception.camera.folder import FolderCamera
 from merton.perception.dataset import intake
 from merton.perception.image_size import LARGEST_IMAGE_PX, check_size
 from merton.perception.images import decode_image
+from merton.world.opencv import METADATA
 from patience import stretched
 
 SIDE = 30_000
@@ -101,7 +102,7 @@ def test_a_tiff_cannot_hide_its_size() -> None:
 
 
 def test_other_kinds_of_files_are_refused() -> None:
-    for ending in (".gif", ".ppm", ".hdr"):
+    for ending in (".gif", ".ppm", ".hdr") if METADATA else (".ppm", ".hdr"):  # OpenCV before 4.12 writes no GIF
         with pytest.raises(InputError, match="PNG, JPEG, WEBP, JPEG 2000, BMP or TIFF"):
             decode_image(encoded(ending))
 

@@ -100,7 +100,7 @@ def test_niqe_is_that_of_its_authors_with_our_model(images: list[Image]) -> None
 def test_without_its_package_brisque_names_the_extra(images: list[Image], monkeypatch: pytest.MonkeyPatch) -> None:
     naturalness.build_brisque.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"brisque needs brisque: .*requirements/quality\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"brisque needs brisque: .*merton\[quality\]"):
         measure("brisque", images[0])
 
 

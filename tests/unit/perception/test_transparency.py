@@ -18,6 +18,7 @@ from merton.perception.camera.folder import FolderCamera
 from merton.perception.dataset import intake
 from merton.perception.images import decode_image, read_image
 from merton.perception.transparency import _composited
+from merton.world.opencv import METADATA
 
 INK = np.zeros((40, 48, 4), np.uint8)
 """Black ink, a stroke in the upper left, on nothing; BGRA. One pixel is half seen through: 200 at 128 of 255."""
@@ -36,6 +37,8 @@ def seen(image: np.ndarray) -> tuple[int, int, int]:
 def test_transparent_pictures_are_on_white(ending: str) -> None:
     lossless = [cv2.IMWRITE_WEBP_QUALITY, 101] if ending == ".webp" else []
     content = cv2.imencode(ending, INK, lossless)[1].tobytes()
+    if ending == ".bmp" and not METADATA:
+        pytest.skip("OpenCV before 4.12 knows no opacity in BMP files")
     assert seen(decode_image(content)) == (0, 255, HALF)
 
 
@@ -55,6 +58,7 @@ def test_deep_and_keyed_transparency_is_on_white_too() -> None:
         assert seen(decode_image(stream.getvalue())) == (0, 255, 255), mode
 
 
+@pytest.mark.skipif(not METADATA, reason="OpenCV before 4.12 hands no EXIF data over")
 def test_a_transparent_picture_is_turned_as_its_exif_data_say() -> None:
     exif = np.frombuffer(b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", np.uint8)  # tag 274: 6
     for ending in (".png", ".webp"):
@@ -83,6 +87,7 @@ def test_putting_on_white_takes_little_memory_and_every_colour_and_opacity_is_ri
     assert peak < 6 * 1000 * 1000
 
 
+@pytest.mark.skipif(not METADATA, reason="OpenCV before 4.12 decodes both by one function")
 def test_a_picture_that_is_transparent_nowhere_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
     for ending in (".webp", ".bmp", ".tiff", ".jp2"):

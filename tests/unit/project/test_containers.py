@@ -20,18 +20,13 @@ DOCKERFILES = sorted((CHECKOUT / "docker").glob("Dockerfile.*"))
 COMPOSE = sorted((CHECKOUT / "docker").glob("compose*.yaml"))
 WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.y*ml"))
 NOT_IN_THE_LAB = {
-    "bench": "peers that `make bench` measures",
-    "build": "what setup.sh builds with; colcon has its own",
     "cluster": "617 MB, for a cluster of machines",
     "curation": "benchmarks are curated at a desk; the sandbox needs namespaces that Docker forbids",
-    "dataset": "building a dataset is desk work",
-    "dev": "tests and lint",
-    "docs": "the documentation's site is built at a desk",
+    "dataset": "merton-studies brings it",
     "iqa": "metrics of image quality are trained at a desk; those that ship need nothing",
     "lerobot": "wants an environment of its own",
     "quality": "image quality metrics are desk work",
     "rerun": "a viewer is for a desk with a screen",
-    "ros": "ROS is installed",
 }
 
 
@@ -46,7 +41,7 @@ def tool(name: str) -> str:
     """A program beside this Python."""
     path = Path(sys.executable).parent / name
     if not path.exists():
-        pytest.skip(f"no {name}: pip install -r requirements/dev.txt")
+        pytest.skip(f"no {name}: make develop")
     return str(path)
 
 
@@ -99,17 +94,29 @@ def test_images_are_built_from_existing_files_and_run_without_privileges(file: P
 
 
 def installed(file: Path) -> set[str]:
-    """The requirements files an image installs."""
-    return set(re.findall(r"-r requirements/(\w+)\.txt", file.read_text(encoding="utf-8")))
+    """The extras of both packages that an image installs, and the groups."""
+    text = file.read_text(encoding="utf-8")
+    return {name for names in re.findall(r"-e '[\w./]+\[(.*?)\]'", text) for name in names.split(",")} | set(
+        re.findall(r"--group (\w+)", text)
+    )
 
 
-def test_images_install_every_requirement_they_need() -> None:
-    """A new requirements file has to be installed in the lab's image, or to be named here with the reason."""
+def test_images_install_every_extra_that_they_need() -> None:
+    """A new extra has to be installed in the lab's image, or to be named here with the reason."""
     ci, lab = DOCKERFILES
-    there = {file.stem for file in (CHECKOUT / "requirements").glob("*.txt")}
-    assert installed(lab) == there - NOT_IN_THE_LAB.keys()
-    assert NOT_IN_THE_LAB.keys() <= there
-    assert {"base", "curation", "dev", "models", "sim"} <= installed(ci), (
+    projects = (CHECKOUT / "pyproject.toml", CHECKOUT / "src/merton_studies/pyproject.toml")
+    tables = [re.split(r"^\[", file.read_text("utf-8"), flags=re.MULTILINE) for file in projects]
+    extras = {
+        name
+        for table in (table for tables_of in tables for table in tables_of if table.startswith("project.optional-dep"))
+        for name in re.findall(r"^(\w+) = \[", table, re.MULTILINE)
+    }
+    assert installed(lab) == extras - NOT_IN_THE_LAB.keys()
+    assert NOT_IN_THE_LAB.keys() <= extras
+    setup = (CHECKOUT / "tools/setup.sh").read_text("utf-8")
+    wanted = re.search(r"everything\(\) \{(.*?)\n\}", setup, re.DOTALL)
+    assert wanted is not None
+    assert all(line in ci.read_text("utf-8") for line in re.findall(r"-e '.*?'|--group \w+", wanted[1])), (
         "what setup.sh installs, without the wheels of ROS"
     )
 

@@ -27,7 +27,7 @@ PRE_COMMIT = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"]
 def test_files_are_valid_by_their_schema(schema: str, file: Path) -> None:
     program = Path(sys.executable).parent / "check-jsonschema"
     if not program.exists():
-        pytest.skip("no check-jsonschema: pip install -r requirements/dev.txt")
+        pytest.skip("no check-jsonschema: make develop")
     command = [str(program), "--builtin-schema", f"vendor.{schema}", str(file)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=stretched(120))
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,35 +1,63 @@
-"""The package that `pip install .` installs: whole, the same bytes again, and its requirements written down once."""
+"""The distributions: whole, the same bytes again, with ranges that the lock fulfils, of one version everywhere."""
 
 from __future__ import annotations
 
+import ast
 import configparser
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from email import message_from_bytes
+from email.message import Message
+from functools import cache
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-LIBRARY = ROOT / "src" / "merton" / "merton"
+import merton
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
+
+packaging = pytest.importorskip("packaging.requirements", reason="packaging is not installed: make develop")
+from packaging.requirements import Requirement  # noqa: E402
+from packaging.utils import canonicalize_name  # noqa: E402
+
+LIBRARY = Path(merton.__file__).parent
+ROOT = LIBRARY.parents[2]
+STUDIES = ROOT / "src/merton_studies"
+LOCK = ROOT / "requirements/lock.txt"
+PROJECTS = [ROOT / "pyproject.toml", STUDIES / "pyproject.toml"]
+NOT_LOCKED = {"lerobot"}
+"""Extras that want another torch than the lock's: each needs an environment of its own."""
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The wheel, built twice in processes of different hash seeds and clocks."""
+    """The wheel, built twice in processes of different hash seeds: from the checkout, and from its source archive."""
     pytest.importorskip("hatchling", reason="hatchling is not installed: make setup")
-    found = []
-    for number in "12":
-        folder = tmp_path_factory.mktemp(f"wheel{number}")
-        code = f"from hatchling.build import build_wheel; build_wheel({str(folder)!r})"
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "PYTHONHASHSEED": number}
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, capture_output=True)
-        found += folder.glob("*.whl")
-    return found
+    folders = [tmp_path_factory.mktemp(f"dist{number}") for number in "12"]
+    built(ROOT, folders[0], "wheel", "1")
+    built(ROOT, folders[1], "sdist", "2")
+    shutil.unpack_archive(next(folders[1].glob("*.tar.gz")), folders[1])
+    built(next(path for path in folders[1].iterdir() if path.is_dir()), folders[1], "wheel", "2")
+    return [next(folder.glob("*.whl")) for folder in folders]
+
+
+def built(project: Path, folder: Path, kind: str, seed: str) -> None:
+    """Build the wheel or the sdist of a project."""
+    code = f"from hatchling.build import build_{kind}; build_{kind}({str(folder)!r})"
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "PYTHONHASHSEED": seed}
+    subprocess.run([sys.executable, "-c", code], cwd=project, env=environment, check=True, capture_output=True)
 
 
 def kept(folder: Path) -> set[str]:
@@ -38,42 +66,241 @@ def kept(folder: Path) -> set[str]:
     return {str(file.relative_to(folder)) for file in files if file.suffix not in (".pyc", ".nbi", ".nbc")}
 
 
+@cache
+def project(file: Path) -> dict[str, Any]:
+    """The table [project] of a pyproject.toml, and its dependency groups under "groups"."""
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {**content["project"], "groups": content.get("dependency-groups", {})}
+
+
+def requirements(file: Path) -> Iterator[Requirement]:
+    """Every requirement of a pyproject.toml, of all extras and groups, but of those in NOT_LOCKED."""
+    content = project(file)
+    extras = {**content["optional-dependencies"], **content["groups"]}
+    lists = [content["dependencies"], *(lines for name, lines in extras.items() if name not in NOT_LOCKED)]
+    yield from (Requirement(line) for lines in lists for line in lines if isinstance(line, str))
+
+
+@cache
+def pins() -> dict[str, list[Requirement]]:
+    """Name of a package to its lines in the lock: one, or several for different releases of Python."""
+    lines = (line.partition("#")[0].strip() for line in LOCK.read_text(encoding="utf-8").splitlines())
+    result: dict[str, list[Requirement]] = {}
+    for requirement in (Requirement(line) for line in lines if line):
+        result.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return result
+
+
 def test_a_wheel_has_the_same_bytes_again(wheels: list[Path]) -> None:
+    """From the checkout, and from the source archive."""
     first, second = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels)
     assert first == second
 
 
 def test_a_wheel_has_every_file_of_the_library_and_what_it_reads(wheels: list[Path]) -> None:
     names = {name for name in zipfile.ZipFile(wheels[0]).namelist() if name.startswith("merton/")}
-    shared = {f"merton/share/{top}/{name}" for top in ("config", "urdf", "requirements") for name in kept(ROOT / top)}
+    shared = {f"merton/share/{top}/{name}" for top in ("config", "urdf") for name in kept(ROOT / top)}
     assert names == {f"merton/{name}" for name in kept(LIBRARY)} | shared
 
 
-def test_colcon_installs_the_same_command(wheels: list[Path]) -> None:
-    """By src/merton/setup.cfg, whose files tests/unit/foundations/test_foundation.py compares with those there."""
+def test_the_wheel_of_the_studies_has_every_file_of_them(tmp_path: Path) -> None:
+    """pip and colcon build it by one file."""
+    pytest.importorskip("setuptools", reason="setuptools is not installed: make setup")
+    code = f"from setuptools import setup; setup(script_args=['-q', 'build', '-b', {str(tmp_path)!r}, "
+    code += f"'--build-lib', {str(tmp_path / 'lib')!r}, 'egg_info', '--egg-base', {str(tmp_path)!r}])"
+    subprocess.run([sys.executable, "-c", code], cwd=STUDIES, check=True, capture_output=True)
+    assert kept(tmp_path / "lib/merton_studies") == kept(STUDIES / "merton_studies")
+    assert "merton[dataset]==" in (tmp_path / "merton_studies.egg-info/requires.txt").read_text(encoding="utf-8")
+
+
+def test_colcon_installs_the_same_files_and_the_same_command(wheels: list[Path], tmp_path: Path) -> None:
+    """By src/merton/setup.cfg and setup.py."""
+    pytest.importorskip("setuptools", reason="setuptools is not installed: make setup")
+    if sys.version_info >= (3, 11):  # colcon's Python of Jazzy is 3.12
+        command = [sys.executable, "setup.py", "-q", "build", "-b", str(tmp_path), "--build-lib", str(tmp_path / "lib")]
+        command += ["egg_info", "--egg-base", str(tmp_path)]
+        subprocess.run(command, cwd=LIBRARY.parent, check=True, capture_output=True)
+        assert kept(tmp_path / "lib/merton") == kept(LIBRARY)
+        extras = (tmp_path / "merton.egg-info/requires.txt").read_text(encoding="utf-8")
+        assert set(re.findall(r"^\[([\w-]+)[:\]]", extras, re.MULTILINE)) == set(
+            project(PROJECTS[0])["optional-dependencies"]
+        )
     settings = configparser.ConfigParser()
-    settings.read(ROOT / "src/merton/setup.cfg", encoding="utf-8")
-    installed = zipfile.ZipFile(wheels[0]).read("merton-0.1.0.dist-info/entry_points.txt").decode().split()
-    assert installed == ["[console_scripts]", *settings["options.entry_points"]["console_scripts"].split()]
+    settings.read(LIBRARY.parent / "setup.cfg", encoding="utf-8")
+    installed = zipfile.ZipFile(wheels[0]).read(f"merton-{merton.__version__}.dist-info/entry_points.txt").decode()
+    assert installed.split() == ["[console_scripts]", *settings["options.entry_points"]["console_scripts"].split()]
 
 
-def test_a_wheel_asks_for_what_the_lists_name(wheels: list[Path]) -> None:
-    metadata = message_from_bytes(zipfile.ZipFile(wheels[0]).read("merton-0.1.0.dist-info/METADATA"))
-    asked = metadata.get_all("Requires-Dist") or []
-    lists = {file.stem: file.read_text(encoding="utf-8") for file in (ROOT / "requirements").glob("*.txt")}
-    assert set(metadata.get_all("Provides-Extra") or []) == lists.keys() - {"base", "bench", "build"}
-    for name in ("base", "sim", "dataset"):
-        pinned = set(re.findall(r"^([\w.-]+(?:\[\w+\])?==[\w.]+)", lists[name], re.MULTILINE))
-        of_it = [
-            line for line in asked if (f"extra == '{name}'" in line) or (name == "base" and "extra ==" not in line)
-        ]
-        assert {spelled(line) for line in of_it} == {spelled(line) for line in pinned}
+def about(wheel: Path) -> Message:
+    """The metadata of a wheel."""
+    return message_from_bytes(zipfile.ZipFile(wheel).read(f"merton-{merton.__version__}.dist-info/METADATA"))
 
 
-def spelled(requirement: str) -> str:
-    """A requirement as pip compares names, without its marker."""
-    name, _, version = requirement.partition(";")[0].strip().partition("==")
-    return f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}"
+def test_a_wheel_asks_for_ranges(wheels: list[Path]) -> None:
+    """An exact version would replace the one of a framework that is installed beside Merton."""
+    asked = [Requirement(line) for line in about(wheels[0]).get_all("Requires-Dist") or []]
+    assert {each.name for each in asked} >= {"numpy", "opencv-python-headless", "mujoco", "pyarrow"}
+    for requirement in asked:
+        assert [each.operator for each in requirement.specifier] == [">="], f"{requirement}: only a lowest version"
+
+
+def test_one_version_stands_everywhere() -> None:
+    versions = {
+        str(file.relative_to(ROOT)): re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
+        for pattern, files in (
+            (r"<version>(.+)</version>", (ROOT / "src").glob("*/package.xml")),
+            (r"^version = ([\d.]+)$", [ROOT / "src/merton_nodes/setup.cfg"]),
+            (r"^version: (.+)$", [ROOT / "CITATION.cff"]),
+            (r'^version = "(.+)"$|^dependencies = \["merton\[dataset\]==(.+)"\]', [STUDIES / "pyproject.toml"]),
+        )
+        for file in files
+    }
+    assert len(versions) >= 8
+    studies = versions.pop("src/merton_studies/pyproject.toml")
+    assert [first or second for first, second in studies] == [merton.__version__] * 2
+    assert {name: found for name, found in versions.items() if found != [merton.__version__]} == {}
+    pages = "".join(file.read_text(encoding="utf-8") for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    assert set(re.findall(r"'merton(?:-studies)?\[[\w,]+\]==([\d.]+)'", pages)) == {merton.__version__}
+    assert not re.findall(r"pip install '?merton['\[](?!.*==)", pages), "the index has another project of that name"
+
+
+@pytest.mark.parametrize("file", PROJECTS, ids=["merton", "merton-studies"])
+def test_the_lock_pins_what_the_ranges_ask_for(file: Path) -> None:
+    checked = 0
+    for requirement in requirements(file):
+        if requirement.name == "merton":
+            continue
+        for pin in pins()[canonicalize_name(requirement.name)]:
+            (exact,) = pin.specifier
+            assert requirement.specifier.contains(exact.version), f"{pin} is not in {requirement}: make lock"
+            checked += 1
+    assert checked >= 7
+
+
+def test_the_lock_is_exact_and_names_no_host() -> None:
+    assert len(pins()) > 200, "indirect packages too"
+    assert {
+        name for name, lines in pins().items() for line in lines if [s.operator for s in line.specifier] != ["=="]
+    } == set()
+    assert "://" not in LOCK.read_text(encoding="utf-8")
+    assert {"llvmlite", "markupsafe", "cmeel-boost", "pydantic-core"} <= pins().keys()
+
+
+def test_every_extra_is_locked_or_needs_an_environment_of_its_own() -> None:
+    (line,) = re.findall(r"^LOCKED := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    extras = {name for file in PROJECTS for name in project(file)["optional-dependencies"]}
+    assert set(line.split()) == extras - NOT_LOCKED
+
+
+def calls() -> Iterator[tuple[Path, str, str | None]]:
+    """File, extra, and module of each `require`, `missing` and `needing` with a written extra in both packages."""
+    for file in [*LIBRARY.rglob("*.py"), *STUDIES.rglob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.With):
+                first = node.items[0].context_expr
+                if isinstance(first, ast.Call) and getattr(first.func, "id", "") == "needing":
+                    for inner in ast.walk(node):
+                        if isinstance(inner, ast.Import):
+                            yield from ((file, text(first.args[0]), alias.name) for alias in inner.names)
+                        elif isinstance(inner, ast.ImportFrom):
+                            yield file, text(first.args[0]), inner.module
+            elif (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", "") in ("require", "missing")
+                and isinstance(node.args[1], ast.Constant)
+            ):
+                module = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+                yield file, text(node.args[1]), module
+
+
+def text(node: ast.expr) -> str:
+    """The text that a constant is."""
+    assert isinstance(node, ast.Constant)
+    return str(node.value)
+
+
+def test_every_extra_that_is_named_exists_and_brings_the_module() -> None:
+    """Modules of packages that are installed here; the others' extra must exist at least."""
+    extras = {name: lines for file in PROJECTS for name, lines in project(file)["optional-dependencies"].items()}
+    homes = metadata.packages_distributions()
+    core = closure(*project(PROJECTS[0])["dependencies"])
+    checked = set()
+    for file, extra, module in calls():
+        assert extra in extras, f"{file}: no extra is named {extra!r}"
+        top = (module or "").partition(".")[0]
+        if top in homes and not top.startswith("merton"):
+            names = {canonicalize_name(name) for name in homes[top]}
+            assert names & (closure(*extras[extra]) | core), f"{file}: {extra} does not bring {module}"
+            checked.add(extra)
+    assert {"sim", "serve"} <= checked
+
+
+@cache
+def closure(*lines: str) -> frozenset[str]:
+    """Names of the installed distributions that requirements bring, directly and indirectly."""
+    result: set[tuple[str, str]] = set()
+    todo = [Requirement(line) for line in lines]
+    while todo:
+        wanted = todo.pop()
+        for extra in ("", *wanted.extras):
+            each = (canonicalize_name(wanted.name), extra)
+            if each in result or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})):
+                continue
+            result.add(each)
+            try:
+                below = [Requirement(line) for line in metadata.requires(wanted.name) or []]
+            except metadata.PackageNotFoundError:
+                continue
+            for requirement in below:
+                if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                    requirement.marker = None  # it holds
+                    todo.append(requirement)
+    return frozenset(name for name, _ in result)
+
+
+IN_CMEEL = {"coal", "eigenpy", "pinocchio"}
+"""Modules of `pin` in a folder of their own, which metadata do not list."""
+WITHOUT_EXTRAS = """
+import importlib, pkgutil, sys
+
+hidden = set(sys.argv[2:])
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hide())
+package = importlib.import_module(sys.argv[1])
+from merton.errors import MissingDependencyError
+count = 0
+for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None):
+    if module.name.endswith(".__main__"):
+        continue
+    count += 1
+    try:
+        importlib.import_module(module.name)
+    except MissingDependencyError:
+        pass
+    except Exception as error:
+        print(f"{module.name}: {type(error).__name__}: {error}")
+print(f"{count} modules")
+"""
+
+
+def test_without_extras_every_module_is_imported_or_says_what_it_needs() -> None:
+    """Only what the dependencies of `merton` bring can be imported: the installation of `pip install ./merton`."""
+    brought = closure(*project(PROJECTS[0])["dependencies"])
+    hidden = IN_CMEEL | {
+        top
+        for top, names in metadata.packages_distributions().items()
+        if not {canonicalize_name(name) for name in names} & brought and not top.startswith("merton")
+    }
+    assert {"mujoco", "fastapi"} <= hidden
+    command = [sys.executable, "-c", WITHOUT_EXTRAS, "merton", *sorted(hidden)]
+    *offences, count = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert offences == []
+    assert int(count.split()[0]) > 300
 
 
 def test_a_script_beside_a_checkout_finds_the_library(tmp_path: Path) -> None:
@@ -86,9 +313,9 @@ def test_a_script_beside_a_checkout_finds_the_library(tmp_path: Path) -> None:
     assert done.stdout == "Model\n"
 
 
-def test_a_trial_without_the_simulator_names_the_extra() -> None:
-    code = "import sys; sys.modules['mujoco'] = None; import merton.experiment.local"
+@pytest.mark.parametrize("absent", ["mujoco", "pinocchio", "coal", "xacro"])
+def test_a_trial_without_the_simulator_names_the_extra(absent: str) -> None:
+    code = f"import sys; sys.modules[{absent!r}] = None; import merton.experiment.local"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
-    assert "a trial in the simulated cell needs mujoco: install it with " in last
-    assert last.endswith("requirements/sim.txt")
+    assert re.search(rf"needs {absent}: install it with \S+ -m pip install .*'merton\[sim\]==[\d.]+'$", last), last

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
-pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
+pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
+pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (the extra recording)")
 
 import zstandard
 from mcap.writer import Writer

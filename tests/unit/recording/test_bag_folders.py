@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
-pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")
+pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (make develop)")
+pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (the extra recording)")
 
 from bags import STRING_HASH, Message, string, write_bag
 from merton.cli.main import app

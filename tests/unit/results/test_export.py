@@ -145,7 +145,7 @@ def test_a_refused_export_names_the_reason(store: ResultStore, tmp_path: Path, m
     with pytest.raises(InfrastructureError, match="cannot write"):
         export(store, tmp_path / "file" / "t.csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"requirements/dataset\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"merton\[dataset\]"):
         export(store, tmp_path / "t.parquet")
     assert sorted(os.listdir(tmp_path)) == ["file", "record.sqlite", "record.sqlite-shm", "record.sqlite-wal"]
 

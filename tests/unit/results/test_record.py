@@ -527,5 +527,5 @@ def test_a_writer_waits_a_limited_time(where: str, monkeypatch: pytest.MonkeyPat
 
 def test_the_client_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingDependencyError, match=r"requirements/postgres\.txt|\[postgres\]"):
+    with pytest.raises(MissingDependencyError, match=r"merton\[postgres\]"):
         ResultStore("postgresql://host/db")

@@ -18,6 +18,7 @@ from merton.study import clips, figures, gallery, sections
 from merton.study.headline import headline
 from merton.study.losses import by_agent, by_distortion, by_task
 from merton.study.report import write_report
+from merton.world.opencv import METADATA
 
 
 def trial(agent: str, seed: int, distortion: str, succeeded: bool | None, task: str = "pick") -> TrialRecord:
@@ -115,6 +116,7 @@ def jpeg(shade: int) -> bytes:
     return cv2.imencode(".jpg", np.full((60, 106, 3), shade, np.uint8))[1].tobytes()
 
 
+@pytest.mark.skipif(not METADATA, reason="OpenCV before 4.12 writes no moving pictures")
 def test_a_clip_shows_both_views_of_every_step_and_its_bytes_repeat() -> None:
     pairs = [(jpeg(30 * step), jpeg(255 - 30 * step)) for step in range(3)]
     content = clips.side_by_side(pairs)
@@ -130,6 +132,7 @@ def test_a_clip_shows_both_views_of_every_step_and_its_bytes_repeat() -> None:
     assert len(cv2.imdecodeanimation(np.frombuffer(clips.side_by_side(pairs * 9), np.uint8))[1].frames) == clips.STEPS  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(not METADATA, reason="OpenCV before 4.12 writes no moving pictures")
 def test_a_card_has_the_views_of_all_steps(run: Path) -> None:
     """The undistorted run of the agent took one step, the run under distortion two."""
     record = trial("servo", 0, "max_darken", False)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+pytest.importorskip("fastapi", reason="FastAPI is not installed (the extra serve)")
 
 from websockets.exceptions import InvalidMessage
 from websockets.sync.client import connect

@@ -12,6 +12,7 @@ from merton.calibration.charuco import Sighting
 from merton.errors import InputError
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import Intrinsics
+from merton.world.opencv import undistort_points
 
 _MOST_EXCESS = 2.0
 _LEAST_EXCESS_PX = 0.3
@@ -49,10 +50,9 @@ class Lens:
         """Where a camera of the same intrinsics without distortion would see points (n, 2) [px]."""
         if not any(self.distortion):
             return points_px
-        stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 40, 1e-10)
         matrix = self.matrix
         distorted = points_px.reshape(-1, 1, 2).astype(np.float64)
-        ideal = cv2.undistortPoints(distorted, matrix, np.array(self.distortion), P=matrix, criteria=stop)
+        ideal = undistort_points(distorted, matrix, np.array(self.distortion), 40, 1e-10, matrix)
         return np.asarray(ideal, np.float64).reshape(-1, 2)
 
     def camera_from_board(self, sighting: Sighting) -> tuple[Matrix, float]:

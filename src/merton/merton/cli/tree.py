@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
+from merton import __version__
 from merton.cli.console import STDOUT
-from merton.errors import InputError, MissingDependencyError, install_line, near_miss
+from merton.errors import InputError, MissingDependencyError, near_miss, pip_line
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
@@ -20,6 +22,12 @@ STUDIES = (
     "leaderboard answers",
 )
 """Commands of the package merton_studies, by which one that is called without it says what to install."""
+
+
+def _studies() -> str:
+    """The package merton_studies as pip takes it: the folder in the checkout, or the name at this version."""
+    folder = Path(__file__).resolve().parents[3] / "merton_studies"
+    return str(folder) if folder.is_dir() else f"merton-studies=={__version__}"
 
 
 class _PlainFlags:
@@ -47,7 +55,7 @@ class Group(_PlainFlags, TyperGroup):
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
             full = f"{ctx.command_path} {name}"
             if full.partition(" ")[2] in STUDIES:
-                raise MissingDependencyError(f"`{full}` needs the package merton-studies: {install_line('studies')}")
+                raise MissingDependencyError(f"`{full}` needs the package merton-studies: {pip_line(_studies())}")
             root = ctx.find_root()
             places = (
                 (ctx, self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)),

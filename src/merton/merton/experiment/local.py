@@ -22,10 +22,13 @@ from merton.errors import (
     InvalidActionError,
     InvalidAnswerError,
     is_infrastructure,
-    missing,
-    missing_library,
     reason_of,
 )
+from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
+from merton.execution.gate.image_quality import ImageQuality, quality_verdict
+from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.safety import Limits, Verdict
+from merton.execution.gate.stop import StopEvent
 from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
@@ -33,26 +36,13 @@ from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.perception.quality import METRICS, measure
 from merton.results.records import Outcome
+from merton.simulation.cameras import SceneCameras
+from merton.simulation.cell import SimulatedCell, Snapshot
 from merton.simulation.delay import DelayLine, Instant
 from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, as_transported
 from merton.world.observation import Image, Observation, SceneObject, SceneState, whole_millimetres
-
-try:
-    from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
-    from merton.execution.gate.image_quality import ImageQuality, quality_verdict
-    from merton.execution.gate.latch import EmergencyStopLatch
-    from merton.execution.gate.safety import Limits, Verdict
-    from merton.execution.gate.stop import StopEvent
-    from merton.simulation.cameras import SceneCameras
-    from merton.simulation.cell import SimulatedCell, Snapshot
-except ModuleNotFoundError as _error:
-    if (_error.name or "").partition(".")[0] not in ("mujoco", "pinocchio", "xacro"):
-        raise
-    raise missing(_error.name or "", "sim", "a trial in the simulated cell") from None
-except ImportError as _error:
-    raise missing_library(_error) or _error from None
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""

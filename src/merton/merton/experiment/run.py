@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from merton import __version__
@@ -132,7 +133,7 @@ class RunDirectory:
 
     def _provenance(self) -> dict[str, Any]:
         tasks = {path.name: file_sha256(path) for path in lab_files()}
-        packages = ("numpy", "scipy", "opencv-python-headless", "mujoco", "numba", "SQLAlchemy", "ros-jazzy-rclpy")
+        packages = ("numpy", "scipy", "mujoco", "numba", "SQLAlchemy", "simplejpeg", "ros-jazzy-rclpy")
         return {
             "id": self.id,
             "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -140,7 +141,8 @@ class RunDirectory:
             "git": _git_revision(),
             "python": platform.python_version(),
             "platform": platform.platform(),
-            "packages": {name: version for name in packages if (version := _version(name))},
+            "packages": {"opencv": cv2.__version__}  # one of four distributions brings it
+            | {name: version for name in packages if (version := _version(name))},
             "arm": load_cell().robot.model,
             "seed": self.spec.seed,
             "design": self.spec.design,

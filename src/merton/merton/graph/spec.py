@@ -81,7 +81,7 @@ class GraphSpec(Model):
         Raises UnknownNameError for an argument the graph does not have, InputError for a text that is not of that type.
         """
         nodes = {node.name: node for node in self.nodes}
-        defaults = YAML(typ="safe").load(self.parameter_file)
+        defaults = YAML(typ="safe", pure=True).load(self.parameter_file)
         for argument, value in values.items():
             if argument not in self.arguments:
                 raise UnknownNameError("argument", argument, self.arguments)

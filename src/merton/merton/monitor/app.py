@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fastapi import FastAPI, Request, WebSocket
-from fastapi.staticfiles import StaticFiles
-from starlette.responses import FileResponse, JSONResponse, Response
-
 import merton
+from merton.errors import needing
 from merton.monitor import session
 from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 from merton.web.access import AccessMiddleware, Tokens
 from merton.web.requests import bearer
+
+with needing("serve", "the monitor"):
+    from fastapi import FastAPI, Request, WebSocket
+    from fastapi.staticfiles import StaticFiles
+    from starlette.responses import FileResponse, JSONResponse, Response
 
 PAGE = Path(__file__).with_name("page")
 POLICY = (

@@ -12,15 +12,16 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol, TypeAlias
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-
-from merton.errors import InfrastructureError, MertonError
+from merton.errors import InfrastructureError, MertonError, needing
 from merton.monitor.hub import Hub
 from merton.monitor.presses import Press, PressLog
 from merton.web.access import Tokens, problem
 from merton.web.requests import bearer, json_object
+
+with needing("serve", "the monitor"):
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
 
 ANSWER_LIMIT_S = 2.0
 """How long a node may take to answer a press [s]. Its request is sent at once."""

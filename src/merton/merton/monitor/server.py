@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, missing
+from merton.errors import InputError, needing
 from merton.hosts import is_loopback
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 
-try:
+with needing("serve", "the monitor"):
     if importlib.util.find_spec("websockets") is None:  # uvicorn speaks WebSocket with it
         raise ModuleNotFoundError(name="websockets")
     from merton.monitor.app import STOP, create_app
@@ -21,10 +21,6 @@ try:
     from merton.web.acceptor import Acceptor, Head, affordable
     from merton.web.access import Tokens, listening
     from merton.web.hall import Hall
-except ModuleNotFoundError as _error:
-    if _error.name not in ("fastapi", "starlette", "uvicorn", "websockets"):
-        raise
-    raise missing(_error.name, "serve", "the monitor") from None
 
 END_S = 2
 """How long requests may go on when the server ends [s]."""

@@ -19,10 +19,12 @@ import struct
 import time
 from collections.abc import Callable
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
-
+from merton.errors import needing
 from merton.monitor.hub import Hub, Update
 from merton.web.hall import keep_place
+
+with needing("serve", "the monitor"):
+    from starlette.websockets import WebSocket, WebSocketDisconnect
 
 HELLO_LIMIT_S = 5.0
 """How long a browser may take to send its token [s]."""

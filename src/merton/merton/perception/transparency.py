@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.world.opencv import decode_unchanged
 
 _PNG, _TIFF, _JP2, _CODESTREAM = b"\x89PNG", (b"II*\0", b"MM\0*"), b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"
 _SAMPLES, _EXTRA, _SHORT = 277, 338, 3
@@ -41,14 +42,13 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
     if _samples(content) == 2:
         raise InputError("a grey picture with transparency as TIFF or JPEG 2000, which is not read: save it as PNG")
     try:
-        found, kinds, about = cv2.imdecodeWithMetadata(np.frombuffer(content, np.uint8), flags=cv2.IMREAD_UNCHANGED)
+        found, exif = decode_unchanged(content)
     except cv2.error:
         return None
     if found is None or found.dtype not in (np.uint8, np.uint16):
         return None
     stored: NDArray[Any] = np.asarray(found)
-    exif = [data for kind, data in zip(kinds, about, strict=True) if kind == cv2.IMAGE_METADATA_EXIF]
-    if stored.ndim == 3 and stored.shape[2] == 3 and stored.dtype == np.uint8 and not exif:
+    if stored.ndim == 3 and stored.shape[2] == 3 and stored.dtype == np.uint8 and exif is None:
         return stored  # the same as decoded to colour, so it is not decoded again
     if stored.ndim == 2:
         stored = _with_key(content, stored)
@@ -60,8 +60,8 @@ def on_white(content: bytes) -> NDArray[np.uint8] | None:
     )
     eight_bit = stored.astype(np.uint8) if stored.dtype == np.uint8 else (stored >> 8).astype(np.uint8)
     shown = _composited(eight_bit, premultiplied)
-    if exif:  # OpenCV turns what it decodes to colour, and nothing else
-        _, turned = cv2.imencodeWithMetadata(".png", shown, [cv2.IMAGE_METADATA_EXIF], exif[:1])
+    if exif is not None:  # OpenCV turns what it decodes to colour, and nothing else
+        _, turned = cv2.imencodeWithMetadata(".png", shown, [cv2.IMAGE_METADATA_EXIF], [exif])
         shown = np.asarray(cv2.imdecode(turned, cv2.IMREAD_COLOR), np.uint8)
     return shown
 

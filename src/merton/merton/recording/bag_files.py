@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from merton.errors import InputError, require
+from merton.errors import InputError, needing, require
 from merton.recording.compression import ZSTD
 from merton.recording.mcap_file import MAGIC as MCAP
 from merton.recording.mcap_file import McapFile
 from merton.recording.sqlite_file import MAGIC as SQLITE
 from merton.recording.sqlite_file import SqliteFile
+
+with needing("recording", "reading bags of ROS"):
+    import yaml
 
 METADATA = "metadata.yaml"
 ENDINGS = (".mcap", ".mcap.zstd", ".db3", ".db3.zstd")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.world.opencv import PNG_FILTER_UP
 
 PNG = b"\x89PNG"
 """How a PNG file begins."""
@@ -16,7 +17,7 @@ JPEG_QUALITY = 92
 # At 424x240, time and size: colour as rendered 0.9 ms and 27 kB, with noise 2.0 ms and 218 kB (JPEG 0.3 ms and 10 kB,
 # 0.4 and 36); with OpenCV's own choice of filters 2.0 ms and 23 kB, with its strategy 4.9 ms and 231 kB for noise.
 # Depth as rendered 0.3 ms and 7 kB, with noise 1.6 ms and 90 kB.
-_PNG = [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP]
+_PNG = [cv2.IMWRITE_PNG_COMPRESSION, 1, *PNG_FILTER_UP]
 _RUNS = [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE]
 
 

@@ -16,11 +16,10 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton.errors import InputError, MissingDependencyError, UnknownNameError, needing
 from merton.seeding import generator
 from merton.simulation import imaging, stereo, varied_model
 from merton.simulation import sensor as sensing
@@ -34,6 +33,9 @@ from merton.simulation.varied import Layout
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import CameraView, Image, Intrinsics
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 _SEGMENTED = {
     mujoco.mjtRndFlag.mjRND_SEGMENT.value: True,

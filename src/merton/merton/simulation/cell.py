@@ -8,11 +8,10 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.errors import InputError
+from merton.errors import InputError, needing
 from merton.execution.trajectory import JointSpline
 from merton.simulation import varied_model
 from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_model, place_fixed, place_objects
@@ -25,11 +24,12 @@ from merton.world.geometry import Array, Matrix
 from merton.world.observation import SceneObject, SceneState
 from merton.world.tasks import TASKS, Situation
 
-_STEP_NS = round(TIMESTEP_S * 1e9)
+with needing("sim", "the simulated cell"):
+    import mujoco
 
+_STEP_NS = round(TIMESTEP_S * 1e9)
 _FIXED = frozenset({"config", "_worlds", "_varied", "model", "data", "_tcp", "_driven", "_lead_s", "_kind"})
 """Attributes of `SimulatedCell` that follow from the scene, and MuJoCo's data, which is copied in its own way."""
-
 LONGEST_TRAJECTORY_S = 3600.0
 """All set points of a trajectory are computed at once, 100 bytes for each 2 ms; the longest chunk takes 2560 s."""
 

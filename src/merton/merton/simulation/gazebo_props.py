@@ -8,13 +8,16 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 
-import mujoco
 import numpy as np
 
+from merton.errors import needing
 from merton.simulation.props import add_props, body_of, known_prop, paint
 from merton.simulation.surfaces import FIXTURE, PAD_FRICTION
 from merton.world.cell import CellConfig
 from merton.world.tasks import all_props
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 FIXTURE_BITS, SURROUNDINGS_BITS = 2, 1
 """Bits of shapes in Gazebo, of fixtures and of table, walls and floor; other things have all. Two shapes touch

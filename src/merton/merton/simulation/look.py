@@ -7,14 +7,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.errors import needing
 from merton.seeding import generator
 from merton.simulation.surfaces import RGB
 from merton.simulation.textures import SHIFTED, SIDE_PX, TRAINED, texture
 from merton.world.cell import CellConfig
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 Color = tuple[float, float, float]
 """RGB, 0 .. 1 each."""

@@ -7,10 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
-import xacro
 
+from merton.errors import needing
 from merton.files import resource
 from merton.simulation import props
 from merton.simulation.look import Look, dress
@@ -21,6 +20,10 @@ from merton.world import linkage as links
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, transform
 from merton.world.tasks import COLORS, PAD_LINKS, SHAPES, TASKS, prop_of
+
+with needing("sim", "the simulated cell"):
+    import mujoco
+    import xacro
 
 if TYPE_CHECKING:
     from merton.simulation.scene import Scene

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-import mujoco
-
-from merton.errors import UnknownNameError
+from merton.errors import UnknownNameError, needing
 from merton.simulation.surfaces import FIXTURE, FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
 from merton.world.cell import CellConfig, Props
 from merton.world.shapes import Part
 from merton.world.tasks import TASKS, Joint, Prop, all_props, prop_of
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 _PLAIN = (0.50, 0.51, 0.52)
 _BEAD_RGB = (0.93, 0.92, 0.90)

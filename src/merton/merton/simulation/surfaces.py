@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import mujoco
+from merton.errors import needing
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 # Bits of contype: the kind of a geom. Its conaffinity holds the bits it may touch; two geoms touch if either's
 # conaffinity has the other's bit. The robot does not touch itself: the safety layer predicts self-collisions with real

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import cv2
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.errors import needing
 from merton.simulation import props
 from merton.simulation.cameras import SceneCameras, Survey
 from merton.simulation.model import TIMESTEP_S, body_pose, build_model
@@ -24,6 +24,9 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix, inverse
 from merton.world.observation import Image
 from merton.world.tasks import MAT, prop_of
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 _STOWED = (2.9, -1.9, 1.0, -1.2, -1.5708, 0.0)
 """Joints with the arm behind its base, away from the things [rad]."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import mujoco
 import numpy as np
 
+from merton.errors import needing
 from merton.simulation import props
 from merton.simulation.places import Spot
 from merton.simulation.surfaces import FIXTURE, FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
@@ -15,6 +15,9 @@ from merton.simulation.varied import Layout, Thing
 from merton.world import shapes
 from merton.world.cell import CellConfig, Props
 from merton.world.tasks import Prop, prop_of
+
+with needing("sim", "the simulated cell"):
+    import mujoco
 
 _TONES = {"dark": (0.10, 0.08, 0.07), "light": (0.86, 0.85, 0.83)}
 _CLUTTER_RGB = ((0.45, 0.43, 0.46), (0.62, 0.58, 0.52), (0.30, 0.33, 0.36), (0.52, 0.42, 0.34), (0.74, 0.72, 0.75))

@@ -21,11 +21,11 @@ QUALITY = 60
 def side_by_side(pairs: Sequence[tuple[bytes, bytes]]) -> bytes | None:
     """An animated WebP that runs for ever, from pairs of JPEG pictures; equal pictures give equal bytes.
 
-    None for fewer than two pairs, or if a picture cannot be decoded.
+    None for fewer than two pairs, if a picture cannot be decoded, or with OpenCV before 4.12, which writes none.
     """
     frames = [_frame(left, right) for left, right in pairs[:STEPS]]
     shown = [frame for frame in frames if frame is not None]
-    if len(shown) < 2 or len(shown) < len(frames):
+    if len(shown) < 2 or len(shown) < len(frames) or not hasattr(cv2, "imencodeanimation"):
         return None
     clip = cv2.Animation()
     clip.frames = shown

@@ -13,13 +13,15 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from merton.config import Model, load, text_like
-from merton.errors import InputError
+from merton.errors import InputError, needing
 from merton.hosts import is_address
+
+with needing("serve", "a served page"):
+    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Sha256 = Annotated[str, text_like(r"^[0-9a-f]{64}$", "the 64 digits 0 to 9 and a to f of a SHA-256")]
 

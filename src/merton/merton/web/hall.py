@@ -9,10 +9,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
+from merton.errors import needing
 from merton.web.places import Places
+
+with needing("serve", "a served page"):
+    import uvicorn
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 KEEP = "keep_place"
 """Name of the callback in the state of an ASGI scope, see `keep_place`."""

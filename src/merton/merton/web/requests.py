@@ -6,7 +6,10 @@ import asyncio
 import json
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from merton.errors import needing
+
+with needing("serve", "a served page"):
+    from starlette.requests import ClientDisconnect, Request
 
 DEEPEST = 32
 """Of objects and lists within one another. Ours: no request of these servers needs five."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp
-
+from merton.errors import needing
 from merton.web.acceptor import Acceptor, affordable
 from merton.web.access import problem
 from merton.web.hall import Hall
+
+with needing("serve", "a served page"):
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
 
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""

@@ -11,6 +11,7 @@ __all__ = [
     "motion",
     "nouns",
     "observation",
+    "opencv",
     "shapes",
     "tasks",
 ]

@@ -137,6 +137,8 @@ def largest_shift_px(intrinsics: Intrinsics, model: str, coefficients: tuple[flo
         return 0.0
     import cv2  # here: it takes longer to load than all else in this wing
 
+    from merton.world.opencv import undistort_points
+
     columns = np.linspace(0, intrinsics.width - 1, 17)
     rows = np.linspace(0, intrinsics.height - 1, 17)
     seen = np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 1, 2)
@@ -149,8 +151,7 @@ def largest_shift_px(intrinsics: Intrinsics, model: str, coefficients: tuple[flo
             return float("inf")
     else:
         none = np.zeros(3)
-        stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 40, 1e-10)
-        ideal = cv2.undistortPoints(seen, matrix, np.array(coefficients), criteria=stop)
+        ideal = undistort_points(seen, matrix, np.array(coefficients), 40, 1e-10)
         again, _ = cv2.projectPoints(cv2.convertPointsToHomogeneous(ideal), none, none, matrix, np.array(coefficients))
     shift, error = (
         np.linalg.norm(np.reshape(each - seen, (-1, 2)), axis=1)

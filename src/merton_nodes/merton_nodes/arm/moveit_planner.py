@@ -79,7 +79,7 @@ def configuration(*, linkage: bool = False) -> dict[str, Any]:
     from ruamel.yaml import YAML
 
     folder = resource("merton_bringup", "config/moveit")
-    kinematics, limits, pipelines = (YAML(typ="safe").load(folder / f"{name}.yaml") for name in _FILES)
+    kinematics, limits, pipelines = (YAML(typ="safe", pure=True).load(folder / f"{name}.yaml") for name in _FILES)
     gripper = {"gripper_linkage": str(linkage).lower()}
     robot, semantic = (
         xacro.process_file(str(source), mappings=gripper).toxml()

@@ -130,7 +130,7 @@ def curate(
         InputError: the folder holds a curation of another pool or with other settings, or no such taxonomy or model.
         BudgetExhaustedError: the budget of calls or money is spent; everything so far is kept.
         InfrastructureError: a model's server or the disk failed; everything so far is kept.
-        MissingDependencyError: a package of requirements/curation.txt is not installed.
+        MissingDependencyError: a package of the extra `curation` is not installed.
     """
     with locked_folder(out, "merton curate build"):
         about = {

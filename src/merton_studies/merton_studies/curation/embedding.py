@@ -80,7 +80,7 @@ def picture_embedder(clip: Path | None) -> PictureEmbedder:
 
     Raises:
         InputError: no CLIP checkpoint in the folder.
-        MissingDependencyError: a package of requirements/curation.txt is not installed.
+        MissingDependencyError: a package of the extra `curation` is not installed.
     """
     return LitePictures() if clip is None else ClipPictures(clip)
 
@@ -103,7 +103,7 @@ def embed(
 
     Raises:
         InputError: a picture is missing or has changed.
-        MissingDependencyError: a package of requirements/curation.txt is not installed.
+        MissingDependencyError: a package of the extra `curation` is not installed.
     """
     shown = [_frames(question) for question in pool.questions]
     with nullcontext() if cache is None else Cache(cache) as store:

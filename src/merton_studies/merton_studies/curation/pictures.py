@@ -41,7 +41,7 @@ class LitePictures:
     Ours, for where CLIP is not on disk: it knows what is in a picture, and cannot be compared with a text.
 
     Raises:
-        MissingDependencyError: the packages of requirements/curation.txt are not installed.
+        MissingDependencyError: the packages of the extra `curation` are not installed.
     """
 
     dimensions = 1280

@@ -32,7 +32,7 @@ class TextEmbedder:
     thread computes it: a text has the same vector whatever is embedded beside it, in whichever order.
 
     Raises:
-        MissingDependencyError: the packages of requirements/curation.txt are not installed.
+        MissingDependencyError: the packages of the extra `curation` are not installed.
     """
 
     name = "all-MiniLM-L6-v2"

@@ -83,7 +83,7 @@ def demonstrate(
     Raises:
         InputError: the folder holds something else, or the other has no such file.
         InfrastructureError: the folder cannot be written, or a worker was killed.
-        MissingDependencyError: a package of requirements/curation.txt, the simulator or a sandbox is missing.
+        MissingDependencyError: a package of the extra `curation`, the simulator or a sandbox is missing.
     """
     sandbox = Sandbox()  # a machine without one is told so before minutes of work
     with locked_folder(out, "merton curate demo"):

@@ -80,7 +80,7 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
     Raises:
         InputError: the folder holds something else.
         InfrastructureError: the folder cannot be written, or a worker was killed.
-        MissingDependencyError: a package of requirements/iqa.txt or the simulator is not installed.
+        MissingDependencyError: a package of the extra `iqa` or the simulator is not installed.
     """
     measured, trained = chosen_metrics(metrics)
     if metrics is None:  # the page shows all, and a missing package is said now, not after minutes of measuring

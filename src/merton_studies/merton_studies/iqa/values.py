@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -266,6 +267,7 @@ def _table(jobs: Sequence[_Job], codes: Mapping[str, str], dataset: Path, out: P
         "dataset": layout.sha256_of(dataset / layout.MANIFEST),
         "merton": merton.__version__,
         "numpy": np.__version__,
+        "opencv": cv2.__version__,
         "metrics": {name: {"better": METRICS[name].better, "code_sha256": code} for name, code in codes.items()},
     }
     pyarrow = require_pyarrow()

@@ -11,19 +11,21 @@ from functools import cache
 from math import inf
 from typing import Any
 
-import coal
 import numpy as np
-import pinocchio
 from numpy.typing import ArrayLike
-from pinocchio import SE3
 
-from merton.errors import InputError
+from merton.errors import InputError, needing
 from merton.execution.gate.capsules import capsules_of, self_pairs
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UniversalRobot, kinematics_of
 from merton.execution.robots.gripper import Gripper
 from merton.world.arms import Capsule
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, transform
+
+with needing("sim", "the gate"):
+    import coal
+    import pinocchio
+    from pinocchio import SE3
 
 HELD = "held_object"
 """Name of the held object where a link is named."""

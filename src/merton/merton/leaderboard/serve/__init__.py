@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from merton.errors import missing
+from merton.errors import needing
 
-try:
+with needing("serve", "serving a leaderboard"):
     import python_multipart  # noqa: F401  (starlette reads forms with it)
 
     from merton.leaderboard.serve.app import create_app, run
-except ModuleNotFoundError as _error:
-    if _error.name not in ("fastapi", "python_multipart", "starlette", "uvicorn"):
-        raise
-    raise missing(_error.name, "serve", "serving a leaderboard") from None
 
 __all__ = ["create_app", "run"]

@@ -25,7 +25,10 @@ REFERENCE_METRICS = ("blur_effect", "noise_sigma")
 
 _SHOWS_OR_SERVES = ("depth.py", "faults.py", "gallery.py", "stream.py", "temporal.py")
 """Files of `perception/distortion` that decide no pixel of a dataset."""
-_SHARED = ("perception/attributes.py", "perception/quality/fidelity.py", "perception/quality/faults.py", "seeding.py")
+_SHARED = (
+    *("perception/attributes.py", "perception/quality/fidelity.py", "perception/quality/faults.py"),
+    *("seeding.py", "world/opencv.py"),
+)
 """Files elsewhere that decide pixels or values of the manifest."""
 
 

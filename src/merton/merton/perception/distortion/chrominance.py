@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from merton.perception.distortion.base import register
 from merton.perception.distortion.scale import averaged, enlarged_field, reference_size
 from merton.world.observation import Image
+from merton.world.opencv import lookup
 
 
 @register(
@@ -86,7 +87,7 @@ def color_quantization(image: Image, colors: float, _: np.random.Generator, __: 
     distance = (palette**2).sum(axis=1) - 2.0 * means @ palette.T
     tables = np.zeros((3, 65536), dtype=np.uint8)  # as long as lookups with 16 bits want them
     tables[:, used] = np.rint(palette[distance.argmin(axis=1)]).T
-    return cv2.merge([cv2.LUT(cells, table) for table in tables])  # type: ignore[return-value]
+    return cv2.merge([lookup(cells, table) for table in tables])  # type: ignore[return-value]
 
 
 @register(

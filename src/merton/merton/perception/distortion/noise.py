@@ -13,6 +13,7 @@ from merton.perception.distortion.base import register
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.distortion.scale import at_reference, enlarged_field, reference_size
 from merton.world.observation import Image
+from merton.world.opencv import lookup
 
 
 @register(
@@ -82,7 +83,7 @@ def impulse_noise(image: Image, density: float, rng: np.random.Generator, scale:
 def multiplicative_noise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """Speckle: every value times 1 + n, with n white Gaussian noise."""
     gains = (1.0 + np.sqrt(variance) * _quantiles()).astype(np.float32)
-    gain = cv2.LUT(uniform_draws((*reference_size(image, scale), 3), rng), gains)
+    gain = lookup(uniform_draws((*reference_size(image, scale), 3), rng), gains)
     gain = enlarged_field(gain, image.shape[:2])
     return np.asarray(cv2.multiply(image, gain, dtype=cv2.CV_8U), dtype=np.uint8)
 
@@ -128,13 +129,13 @@ def _with_gaussian(image: cv2.typing.MatLike, variance: float, rng: np.random.Ge
     The pixels are integers, so rounding the noise alone is exact: round(I + n) = I + round(n).
     """
     values = np.rint(255.0 * np.sqrt(variance) * _quantiles()).astype(np.int16)
-    noise = cv2.LUT(uniform_draws((*reference_size(image, scale), 3), rng), values)
+    noise = lookup(uniform_draws((*reference_size(image, scale), 3), rng), values)
     return np.asarray(cv2.add(image, enlarged_field(noise, image.shape[:2]), dtype=cv2.CV_8U), dtype=np.uint8)
 
 
 def normal_values(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float32]:
     """Standard normal values of two or three dimensions, at most 4.3 from 0."""
-    return np.asarray(cv2.LUT(uniform_draws(shape, rng), _quantiles().astype(np.float32)), dtype=np.float32)
+    return np.asarray(lookup(uniform_draws(shape, rng), _quantiles().astype(np.float32)), dtype=np.float32)
 
 
 def uniform_draws(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.uint16]:

@@ -66,8 +66,8 @@ class ArrowTable:
     """
 
     def __init__(self, files: Sequence[Path], features: Mapping[str, Any] | None = None) -> None:
-        require("pyarrow.parquet", "curation", "Parquet")
-        self._arrow = require("pyarrow", "curation", "Parquet")
+        require("pyarrow.parquet", "dataset", "Parquet")
+        self._arrow = require("pyarrow", "dataset", "Parquet")
         self.files = list(files)
         schema = self._schema(files[0])
         twice = [name for name, times in Counter(schema.names).items() if times > 1]

@@ -23,6 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import cv2
+
 from merton import __version__
 from merton.config import dumps
 from merton.errors import InfrastructureError, InputError, require
@@ -240,7 +242,7 @@ def gold_answers(rows: Sequence[tuple[str, ...]]) -> bytes:
 
 
 def _write_about(out: Path, asked: dict[str, Any], left_out: Sequence[str]) -> None:
-    versions = {name: version(name) for name in ("av", "mujoco", "numpy", "opencv-python-headless")}
+    versions = {name: version(name) for name in ("av", "mujoco", "numpy")} | {"opencv": cv2.__version__}
     about = {**asked, "camera": CAMERA, "rate_hz": FILM_HZ, "merton": __version__, "packages": versions,
              "left_out": list(left_out)}  # fmt: skip
     write_file(out / ABOUT, json.dumps(about, indent=2).encode())

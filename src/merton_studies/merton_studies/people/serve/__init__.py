@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from merton.errors import missing
+from merton.errors import needing
 
-try:
+with needing("serve", "serving a study"):
     from merton_studies.people.serve.app import create_app, run
-except ModuleNotFoundError as _error:
-    if _error.name not in ("fastapi", "starlette", "uvicorn"):
-        raise
-    raise missing(_error.name, "serve", "serving a study") from None
 
 __all__ = ["create_app", "run"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor, nn
-
+from merton.errors import needing
 from merton.perception.quality.learned.lite_features import CHANNELS, GRID
 from merton.perception.quality.learned.prepared import Array
 from merton.perception.quality.learned.train import gather
+
+with needing("iqa", "a learned metric"):
+    import torch
+    from torch import Tensor, nn
 
 _SAMPLE = 512
 """Images by which inputs are standardised."""

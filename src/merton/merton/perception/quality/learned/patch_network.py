@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from merton.errors import needing
+
+with needing("iqa", "a learned metric"):
+    import torch
+    from torch import Tensor, nn
 
 DRAWN = 4
 """Patches that a step of the training draws from each image. Ours: all of them would cost more and tell little more."""

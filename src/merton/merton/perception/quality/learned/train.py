@@ -14,16 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
+from merton.errors import needing
 from merton.files import written_whole
 from merton.perception.quality.learned.prepared import Array
 from merton.perception.quality.learned.weights import refuse_other_training
 from merton.processes import one_torch_thread
 from merton.progress import OnProgress
 from merton.seeding import derive_seed, generator
+
+with needing("iqa", "a learned metric"):
+    import torch
+    from torch import Tensor, nn
 
 CHECKPOINT = "checkpoint.pt"
 _RISING = 0.2

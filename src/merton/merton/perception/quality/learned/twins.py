@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
+from merton.errors import needing
 from merton.perception.quality.learned.measures import OF_ONE, OF_TWO
 from merton.perception.quality.learned.prepared import Array
+
+with needing("iqa", "a learned metric"):
+    import torch
+    from torch import Tensor, nn
+    from torch.nn import functional
 
 _SAMPLE = 512
 """Images by which inputs are standardised."""
