@@ -9,22 +9,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from merton_studies.curation.agents import (
-    Balance,
-    Critique,
-    Finding,
-    Round,
-)
+from merton_studies.curation.agents import Balance, Critique, Finding, Round
 from merton_studies.curation.assignment import Assignment, write_assignment
 from merton_studies.curation.benchmark import write_benchmark
-from merton_studies.curation.curated import (
-    ASSIGNMENTS,
-    BALANCE,
-    CURATION,
-    MEMORY,
-    REDUNDANCY,
-    TAXONOMY,
-)
+from merton_studies.curation.curated import ASSIGNMENTS, BALANCE, CURATION, MEMORY, REDUNDANCY, TAXONOMY
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Medium, Question
 from merton_studies.curation.sampling import Kept

@@ -7,13 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from merton_studies.opinions.opinion import (
-    VALUES,
-    Images,
-    Opinions,
-    SubjectSums,
-    opinions,
-)
+from merton_studies.opinions.opinion import VALUES, Images, Opinions, SubjectSums, opinions
 
 CAMERAS = ("side", "top", "wrist")
 CHANCE = {"cognition": 1.0, "decision": 2.0}

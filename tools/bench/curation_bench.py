@@ -18,12 +18,7 @@ from threadpoolctl import threadpool_limits
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Question
-from merton_studies.curation.sampling import (
-    PER_DIMENSION,
-    Vectors,
-    sample,
-    select,
-)
+from merton_studies.curation.sampling import PER_DIMENSION, Vectors, sample, select
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 
 COUNTS = {

@@ -13,12 +13,7 @@ from pathlib import Path
 
 from merton_studies.opinions.published import printed_rows
 from merton_studies.papers import embodied_iqa, reproduce
-from merton_studies.papers.facts import (
-    COLUMNS,
-    Checked,
-    check,
-    fingerprint,
-)
+from merton_studies.papers.facts import COLUMNS, Checked, check, fingerprint
 
 FOLDER = Path(__file__).parents[2] / "config" / "published"
 

@@ -15,12 +15,7 @@ from pathlib import Path
 from merton.experiment.local import LocalPorts
 from merton.files import written_whole
 from merton.perception.images import encode_image, read_image
-from merton_studies.iqa.gate_table import (
-    ATTRIBUTES,
-    DISAGREEMENT,
-    measured,
-    write_gate_table,
-)
+from merton_studies.iqa.gate_table import ATTRIBUTES, DISAGREEMENT, measured, write_gate_table
 from merton_studies.iqa.values import code_sha256
 from merton_studies.iqa.watched_trials import design, watched
 

@@ -23,14 +23,7 @@ from scipy.special import ndtri
 from scipy.stats import spearmanr
 
 from merton.seeding import generator
-from merton.statistics.clustered import (
-    Measured,
-    correlation_interval,
-    partial,
-    row_correlations,
-    scene_draws,
-    steadied,
-)
+from merton.statistics.clustered import Measured, correlation_interval, partial, row_correlations, scene_draws, steadied
 from merton.statistics.correlation import (
     correlation_left_out,
     correlations_with_intervals,

@@ -24,13 +24,7 @@ from merton.errors import InputError
 from merton_studies.people.design import design
 from merton_studies.people.desk import Desk, Work
 from merton_studies.people.item import Item
-from merton_studies.people.ledger import (
-    Answer,
-    Ledger,
-    Rater,
-    Role,
-    Slot,
-)
+from merton_studies.people.ledger import Answer, Ledger, Rater, Role, Slot
 from merton_studies.people.project import Project
 from merton_studies.people.protocol import OrderedProtocol, Protocol, Scale
 

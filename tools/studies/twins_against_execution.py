@@ -31,13 +31,7 @@ from merton.statistics.clustered import scene_draws
 from merton.statistics.correlation import correlations_with_intervals
 from merton.statistics.intervals import Interval, interval_text
 from merton.statistics.resampling import interval
-from merton_studies.twins.agreement import (
-    Checked,
-    PredictionAgreement,
-    Share,
-    left,
-    lost,
-)
+from merton_studies.twins.agreement import Checked, PredictionAgreement, Share, left, lost
 from merton_studies.twins.executed import WatchedPorts, pairs_of
 from merton_studies.twins.twin import Setting
 

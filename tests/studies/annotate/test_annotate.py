@@ -44,19 +44,9 @@ from merton.world.cell import load_cell
 from merton_studies.annotate import identity as who
 from merton_studies.annotate import prompting, views
 from merton_studies.annotate.cache import Cache, CachedResponse
-from merton_studies.annotate.dataset import (
-    DatasetImage,
-    ReferenceImage,
-    pixels_sha256,
-    read_dataset,
-)
+from merton_studies.annotate.dataset import DatasetImage, ReferenceImage, pixels_sha256, read_dataset
 from merton_studies.annotate.prompting import ModelRunner
-from merton_studies.annotate.run import (
-    ROUNDS,
-    Progress,
-    Summary,
-    annotate,
-)
+from merton_studies.annotate.run import ROUNDS, Progress, Summary, annotate
 from merton_studies.annotate.tables import ANNOTATIONS, LOG, SCORES
 from merton_studies.annotate.work import Job, rows_and_jobs
 from merton_studies.cli import annotate as commands

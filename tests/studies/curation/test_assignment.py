@@ -11,21 +11,10 @@ import pytest
 
 from merton.errors import InputError
 from merton.leaderboard.published.taxonomy import load_taxonomy
-from merton_studies.curation.assignment import (
-    Assignment,
-    assign,
-    entropy,
-    read_assignment,
-    write_assignment,
-)
+from merton_studies.curation.assignment import Assignment, assign, entropy, read_assignment, write_assignment
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Question
-from merton_studies.curation.taxonomy import (
-    OTHER,
-    Dimension,
-    Taxonomy,
-    read_taxonomy,
-)
+from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy, read_taxonomy
 
 TAXONOMY = Taxonomy(name="letters", dimensions=tuple(Dimension(name=name, definition=name) for name in "ABC"))
 

@@ -20,13 +20,7 @@ from merton.simulation.varied import make_layout
 from merton_studies.curation.cell import make_cell_pool
 from merton_studies.curation.cell.acting import acting, changing
 from merton_studies.curation.cell.arranging import arranged, table
-from merton_studies.curation.cell.choosing import (
-    SHARES,
-    TWIN_SHARE,
-    Found,
-    chosen,
-    numbers_of,
-)
+from merton_studies.curation.cell.choosing import SHARES, TWIN_SHARE, Found, chosen, numbers_of
 from merton_studies.curation.cell.fact import CellScene, Fact
 from merton_studies.curation.cell.looking import looking
 from merton_studies.curation.cell.measuring import measuring, placing

@@ -18,13 +18,7 @@ from merton.config import load
 from merton.errors import InputError
 from merton_studies.curation.benchmark import write_benchmark
 from merton_studies.curation.card import write_card
-from merton_studies.curation.curated import (
-    BALANCE,
-    CURATION,
-    MEMORY,
-    REDUNDANCY,
-    read_curated,
-)
+from merton_studies.curation.curated import BALANCE, CURATION, MEMORY, REDUNDANCY, read_curated
 from merton_studies.curation.induction import read_memory
 from merton_studies.curation.page import write_page
 from merton_studies.curation.pool import About, Pool, read_pool

@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.images import write_image
-from merton_studies.curation.embedding import (
-    FRAMES,
-    Vectors,
-    embed,
-    embed_texts,
-)
+from merton_studies.curation.embedding import FRAMES, Vectors, embed, embed_texts
 from merton_studies.curation.pictures import ClipPictures, LitePictures
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Medium, Question

@@ -14,12 +14,7 @@ from typer.testing import CliRunner
 from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
 from merton_studies.curation.assignment import Assignment, write_assignment
-from merton_studies.curation.people import (
-    agreement_with_people,
-    mean_kappa,
-    read_ratings,
-    read_verification,
-)
+from merton_studies.curation.people import agreement_with_people, mean_kappa, read_ratings, read_verification
 from merton_studies.curation.pool import Pool, write_pool
 from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.rankings import compare, read_score_table

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 pytest.importorskip("sklearn")
 
 from merton.errors import InputError
-from merton_studies.curation.sampling import (
-    STRATEGIES,
-    UNSEEDED,
-    _one_each,
-    sample,
-    select,
-    shares,
-)
+from merton_studies.curation.sampling import STRATEGIES, UNSEEDED, _one_each, sample, select, shares
 
 Vectors = NDArray[np.float32]
 PAPER = {  # Table 2: questions assigned to each dimension

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton_studies.curation.agents import Balance, Critique, Memory
-from merton_studies.curation.induction import (
-    Induction,
-    Iterations,
-    induce,
-    read_memory,
-)
+from merton_studies.curation.induction import Induction, Iterations, induce, read_memory
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy

@@ -28,21 +28,11 @@ from merton_studies.curation.agents import Balance, Critique, Finding
 from merton_studies.curation.assignment import assign, write_assignment
 from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.induction import Induction, Iterations, induce
-from merton_studies.curation.llm.agents import (
-    LlmProposer,
-    LlmReviewer,
-    LlmVoter,
-    examples,
-)
+from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter, examples
 from merton_studies.curation.llm.asker import Asker
 from merton_studies.curation.pool import Pool, write_pool
 from merton_studies.curation.question import BenchmarkSource, Medium, Question
-from merton_studies.curation.taxonomy import (
-    Dimension,
-    Taxonomy,
-    read_taxonomy,
-    write_taxonomy,
-)
+from merton_studies.curation.taxonomy import Dimension, Taxonomy, read_taxonomy, write_taxonomy
 from wire import LIMIT_S, Wire, replying
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")

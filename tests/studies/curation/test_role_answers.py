@@ -17,15 +17,7 @@ from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.remote import RestingError
 from merton_studies.annotate.cache import Cache
-from merton_studies.curation.agents import (
-    FEWEST,
-    MOST,
-    Balance,
-    Critique,
-    Finding,
-    Round,
-    left_out,
-)
+from merton_studies.curation.agents import FEWEST, MOST, Balance, Critique, Finding, Round, left_out
 from merton_studies.curation.assignment import assign, told_invalid
 from merton_studies.curation.budget import Budget
 from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter

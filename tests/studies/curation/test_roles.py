@@ -16,11 +16,7 @@ from merton_studies.curation.budget import CALLS
 from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Question
-from merton_studies.curation.roles import (
-    TEMPERATURE,
-    Chosen,
-    roles,
-)
+from merton_studies.curation.roles import TEMPERATURE, Chosen, roles
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 from wire import Wire
 

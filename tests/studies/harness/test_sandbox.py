@@ -25,13 +25,7 @@ from merton.errors import InputError, MissingDependencyError
 from merton_studies.cli import commands
 from merton_studies.harness import sandbox
 from merton_studies.harness.confinement import engines, guarding, warden
-from merton_studies.harness.confinement.seccomp import (
-    ARCHITECTURES,
-    CLONE,
-    CLONE3,
-    REFUSED,
-    seccomp_filter,
-)
+from merton_studies.harness.confinement.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, seccomp_filter
 from merton_studies.harness.sandbox import Ended, Limits, Sandbox
 from patience import stretched, until
 

@@ -19,12 +19,7 @@ from merton.perception.images import read_image, write_image
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
 from merton_studies.iqa import databases
-from merton_studies.iqa.cross import (
-    ScoredImages,
-    cross,
-    of_people,
-    train_on,
-)
+from merton_studies.iqa.cross import ScoredImages, cross, of_people, train_on
 from merton_studies.iqa.databases import LIVE_TYPES, read_database
 
 SCENES, LEVELS = 3, (1, 3)

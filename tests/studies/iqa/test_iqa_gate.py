@@ -22,31 +22,12 @@ from merton.results.store import ResultStore
 from merton.world.action import ActionChunk
 from merton.world.observation import CameraView, Intrinsics
 from merton_studies.iqa import gate as gate_module
-from merton_studies.iqa.disagreement import (
-    UNDECIDED_M,
-    Views,
-    disagreement,
-    jittered,
-    spread,
-)
-from merton_studies.iqa.gate import (
-    MONITOR,
-    NO_GATE,
-    PERFECT,
-    events,
-    gates,
-    study,
-)
+from merton_studies.iqa.disagreement import UNDECIDED_M, Views, disagreement, jittered, spread
+from merton_studies.iqa.gate import MONITOR, NO_GATE, PERFECT, events, gates, study
 from merton_studies.iqa.gate_page import fragment
 from merton_studies.iqa.gate_run import rows_of_run
 from merton_studies.iqa.gate_study import as_json, gate_study
-from merton_studies.iqa.gate_table import (
-    SAMPLE,
-    GateTable,
-    measured,
-    read_gate_table,
-    write_gate_table,
-)
+from merton_studies.iqa.gate_table import SAMPLE, GateTable, measured, read_gate_table, write_gate_table
 from merton_studies.iqa.monitor_model import fit, inputs_of
 from merton_studies.iqa.watched_trials import LEVELS, SUBJECTS, design
 from runs import small_run

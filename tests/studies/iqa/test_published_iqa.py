@@ -11,14 +11,7 @@ import pytest
 
 from merton.errors import UnknownNameError
 from merton.files import resource
-from merton_studies.iqa.published_iqa import (
-    TABLES,
-    claims,
-    expected_krcc,
-    inconsistent,
-    permuted,
-    published,
-)
+from merton_studies.iqa.published_iqa import TABLES, claims, expected_krcc, inconsistent, permuted, published
 
 PAPER = Path(__file__).parents[4] / "shared/seeds/001_2594061f2439df7a.txt"
 """The text of arXiv:2505.16815; lies beside the checkout, where it is at all."""

@@ -15,19 +15,8 @@ from scipy import stats
 
 from merton.errors import InputError
 from merton.statistics.resampling import interval, resamples
-from merton_studies.opinions import (
-    dataset,
-    dataset_page,
-    distributions,
-    sensitivity,
-)
-from merton_studies.opinions.claims import (
-    FAILS,
-    HOLDS,
-    UNRESOLVED,
-    _of_tags,
-    claims,
-)
+from merton_studies.opinions import dataset, dataset_page, distributions, sensitivity
+from merton_studies.opinions.claims import FAILS, HOLDS, UNRESOLVED, _of_tags, claims
 from merton_studies.opinions.dataset import Case, dataset_study
 from merton_studies.opinions.opinion import opinions
 

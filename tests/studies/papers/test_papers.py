@@ -18,16 +18,7 @@ from merton.files import resource
 from merton_studies.opinions import published
 from merton_studies.papers import a2eval, facts, ur5
 from merton_studies.papers.embodied_arena import formula_verdict
-from merton_studies.papers.facts import (
-    Fact,
-    Recomputed,
-    cells_of,
-    check,
-    fingerprint,
-    judge,
-    number,
-    read_facts,
-)
+from merton_studies.papers.facts import Fact, Recomputed, cells_of, check, fingerprint, judge, number, read_facts
 from merton_studies.papers.page import rendered
 from merton_studies.papers.reproduce import PAPERS, Reproduction, reproduce
 

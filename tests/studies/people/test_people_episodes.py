@@ -17,12 +17,7 @@ from merton.errors import InputError
 from merton.leaderboard.published.world_model import evaluate, load_rules, read_ground_truth, read_sheet
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer, Kind
-from merton_studies.people.protocols.episodes import (
-    EXAMPLES,
-    EpisodeAnswer,
-    Episodes,
-    suggested,
-)
+from merton_studies.people.protocols.episodes import EXAMPLES, EpisodeAnswer, Episodes, suggested
 from merton_studies.people.protocols.trials import Trials, TrialVerdict, verdicts
 
 EPISODES, TRIALS = Episodes(), Trials()

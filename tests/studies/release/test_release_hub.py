@@ -35,12 +35,7 @@ from merton_studies.opinions.opinion_tables import write_opinions
 from merton_studies.release import shards
 from merton_studies.release.card import About
 from merton_studies.release.hub import Content, export_hub
-from merton_studies.release.licences import (
-    BUILT_IN,
-    Sources,
-    licence_named,
-    read_sources,
-)
+from merton_studies.release.licences import BUILT_IN, Sources, licence_named, read_sources
 from merton_studies.release.pictures import REFERENCE_FIELDS, pictures
 from merton_studies.release.record import TRIAL_FIELDS
 from merton_studies.release.table import Field, Table, split_of

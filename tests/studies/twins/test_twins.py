@@ -20,24 +20,11 @@ from merton.world.observation import Observation
 from merton_studies.twins import executed, twin
 from merton_studies.twins.agreement import Checked, left, lost
 from merton_studies.twins.executed import WatchedPorts, pairs_of, recorded_run
-from merton_studies.twins.motion import (
-    CARRIED_OUT,
-    CUT_SHORT,
-    REFUSED,
-    STOPPED,
-    PaperRobot,
-    departure,
-)
+from merton_studies.twins.motion import CARRIED_OUT, CUT_SHORT, REFUSED, STOPPED, PaperRobot, departure
 from merton_studies.twins.recorded import RecordedTrial
 from merton_studies.twins.replay import _paired
 from merton_studies.twins.summary import distance_interval
-from merton_studies.twins.twin import (
-    UNDISTORTED,
-    Setting,
-    TwinDesign,
-    setting_of,
-    twins_of,
-)
+from merton_studies.twins.twin import UNDISTORTED, Setting, TwinDesign, setting_of, twins_of
 
 FLAT = Setting("hsv_saturation", 5)
 """Takes the colours away, by which the small policies know the things."""

@@ -33,14 +33,7 @@ from merton.errors import InputError
 from merton.execution import kinematics
 from merton.perception.images import write_image
 from merton.world.cell import load_cell
-from merton.world.geometry import (
-    Matrix,
-    from_quaternion,
-    inverse,
-    quaternion_of,
-    rotation_vector_of,
-    transform,
-)
+from merton.world.geometry import Matrix, from_quaternion, inverse, quaternion_of, rotation_vector_of, transform
 
 Change = Callable[[Matrix], Matrix]
 

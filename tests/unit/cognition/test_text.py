@@ -10,16 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from golden import make_text_pairs as golden
-from merton.cognition.text import (
-    Cider,
-    bleu,
-    bleu_batch,
-    corpus_version,
-    rouge_l,
-    rouge_l_batch,
-    text_scores,
-    words,
-)
+from merton.cognition.text import Cider, bleu, bleu_batch, corpus_version, rouge_l, rouge_l_batch, text_scores, words
 from merton.errors import InputError
 
 REFERENCES = [

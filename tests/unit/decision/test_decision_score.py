@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from merton.decision.score import (
-    Comparison,
-    DecisionScore,
-    Normalisation,
-    compare,
-    normalised,
-    score,
-    score_batch,
-)
+from merton.decision.score import Comparison, DecisionScore, Normalisation, compare, normalised, score, score_batch
 from merton.errors import InputError
 from merton.world.action import FRAMES, ActionChunk, checked_chunk
 

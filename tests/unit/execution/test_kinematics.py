@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError, UnknownNameError
-from merton.execution.kinematics import (
-    BASE_LINK_FROM_BASE,
-    BRANCHES,
-    ROBOTS,
-    UniversalRobot,
-    base_from_tcp,
-)
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, BRANCHES, ROBOTS, UniversalRobot, base_from_tcp
 from merton.world.cell import load_cell
 from merton.world.geometry import Array
 

@@ -9,14 +9,7 @@ import pytest
 from scipy import stats
 
 from merton.statistics import coefficients
-from merton.statistics.coefficients import (
-    Logistic,
-    fit_logistic,
-    krcc,
-    plcc,
-    plcc_after_logistic,
-    srcc,
-)
+from merton.statistics.coefficients import Logistic, fit_logistic, krcc, plcc, plcc_after_logistic, srcc
 
 SCIPY: dict[Callable[..., float], Callable[..., float]] = {
     srcc: lambda x, y: stats.spearmanr(x, y).statistic,

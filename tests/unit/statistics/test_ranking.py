@@ -7,13 +7,7 @@ import pytest
 from scipy import stats
 
 from merton.errors import InputError
-from merton.statistics.ranking import (
-    COEFFICIENTS,
-    agreements,
-    differences,
-    models_needed,
-    score_draws,
-)
+from merton.statistics.ranking import COEFFICIENTS, agreements, differences, models_needed, score_draws
 
 SCIPY = {
     "spearman": lambda x, y: stats.spearmanr(x, y).statistic,

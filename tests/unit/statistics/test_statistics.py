@@ -9,14 +9,7 @@ import pytest
 from scipy.special import expit
 
 from merton.results.text import count_of, formatted, one_line, printable
-from merton.statistics.means import (
-    freedom_of_shares,
-    mean,
-    mean_interval,
-    mean_scatter,
-    ranks,
-    wilson,
-)
+from merton.statistics.means import freedom_of_shares, mean, mean_interval, mean_scatter, ranks, wilson
 
 
 def test_missing_values_are_no_part_of_a_mean() -> None:

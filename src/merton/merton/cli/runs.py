@@ -16,14 +16,7 @@ from merton.errors import InputError
 from merton.experiment.run_names import RUNS
 from merton.files import resource
 from merton.graph.spec import load_graph
-from merton.graph.supervisor import (
-    Exit,
-    Supervisor,
-    claim_domain,
-    environment,
-    last_lines,
-    users_domain,
-)
+from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, last_lines, users_domain
 from merton.recording.writer import free_path, mcap_writer
 from merton.results.text import counted
 

@@ -12,15 +12,7 @@ from merton.experiment.plan import ExperimentSpec
 from merton.experiment.run import RunDirectory
 from merton.files import locked_folder
 from merton.graph.spec import GraphSpec, NodeSpec, load_graph
-from merton.graph.supervisor import (
-    Exit,
-    Supervisor,
-    claim_domain,
-    enclave,
-    environment,
-    find_executable,
-    users_domain,
-)
+from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, users_domain
 
 SIM, LAB = "sim", "lab"
 """Graphs: of the embedded cell, and of the real one."""

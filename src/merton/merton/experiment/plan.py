@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, WrapValidator, model_validator
 
 from merton.cognition.models.base import NEUTRAL_PROMPT
 from merton.config import FaultError, Model, validated

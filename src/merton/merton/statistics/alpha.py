@@ -7,14 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from merton.statistics.rater_draws import (
-    ROUNDING,
-    Floats,
-    RaterAgreement,
-    drawn_sums,
-    labels_of,
-    of_draws,
-)
+from merton.statistics.rater_draws import ROUNDING, Floats, RaterAgreement, drawn_sums, labels_of, of_draws
 
 Scale = Literal["nominal", "ordinal", "interval"]
 

@@ -32,12 +32,7 @@ from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
 from merton_studies.annotate.dataset import pixels_sha256
 from merton_studies.annotate.views import observation
-from merton_studies.annotate.work import (
-    Job,
-    Reply,
-    Request,
-    WorkItem,
-)
+from merton_studies.annotate.work import Job, Reply, Request, WorkItem
 
 Prompt = tuple[Request, Question | Observation]
 """A request and the model's input for it."""

@@ -11,15 +11,7 @@ import typer
 from merton.cli.console import STDOUT, add_row, from_here, print_err, print_out, progress
 from merton.statistics.intervals import interval_text
 from merton_studies.cli.annotate import default_cache
-from merton_studies.cli.curate_roles import (
-    Assigner,
-    MaxCalls,
-    MaxCost,
-    Pictures,
-    Voters,
-    budget_ends,
-    chosen_roles,
-)
+from merton_studies.cli.curate_roles import Assigner, MaxCalls, MaxCost, Pictures, Voters, budget_ends, chosen_roles
 
 if TYPE_CHECKING:
     from merton_studies.curation.voter_agreement import VoterAgreement

@@ -10,12 +10,7 @@ import typer
 from merton.cli.console import from_here, print_err, print_out, progress, working
 from merton.errors import InputError
 from merton.statistics.intervals import interval_text
-from merton_studies.cli.curate_roles import (
-    BUDGET_SPENT,
-    MaxCalls,
-    MaxCost,
-    budget_ends,
-)
+from merton_studies.cli.curate_roles import BUDGET_SPENT, MaxCalls, MaxCost, budget_ends
 
 if TYPE_CHECKING:
     from merton_studies.curation.budget import Budget

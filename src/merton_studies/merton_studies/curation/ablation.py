@@ -35,14 +35,7 @@ from merton_studies.curation.assignment import entropy
 from merton_studies.curation.embedding import Embeddings
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.redundancy import planted, without_restatements
-from merton_studies.curation.sampling import (
-    STRATEGIES,
-    UNSEEDED,
-    Vectors,
-    one_thread,
-    pair_distances,
-    sample,
-)
+from merton_studies.curation.sampling import STRATEGIES, UNSEEDED, Vectors, one_thread, pair_distances, sample
 from merton_studies.curation.taxonomy import OTHER
 
 Floats = NDArray[np.float64]

@@ -11,11 +11,7 @@ from merton.files import write_file
 from merton.pages.cards import markdown_table, plain, size_category
 from merton.pages.words import flat
 from merton.results.text import one_line
-from merton_studies.curation.curated import (
-    CARD,
-    Curated,
-    read_curated,
-)
+from merton_studies.curation.curated import CARD, Curated, read_curated
 from merton_studies.curation.taxonomy import OTHER
 
 _LOAD = """```python

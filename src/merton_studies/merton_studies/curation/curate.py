@@ -20,12 +20,7 @@ from merton.files import claim, locked_folder, write_file
 from merton.progress import Step, quiet
 from merton.seeding import generator
 from merton_studies.curation.agents import Balance, left_out
-from merton_studies.curation.assignment import (
-    Assignment,
-    assign,
-    told_invalid,
-    write_assignment,
-)
+from merton_studies.curation.assignment import Assignment, assign, told_invalid, write_assignment
 from merton_studies.curation.benchmark import write_benchmark
 from merton_studies.curation.card import write_card
 from merton_studies.curation.computed.learners import Shot, shot_voters
@@ -41,28 +36,13 @@ from merton_studies.curation.curated import (
     Curated,
     read_curated,
 )
-from merton_studies.curation.embedding import (
-    Embeddings,
-    embed,
-    embed_texts,
-    text_embedder,
-)
+from merton_studies.curation.embedding import Embeddings, embed, embed_texts, text_embedder
 from merton_studies.curation.induction import Induction, Iterations, induce
 from merton_studies.curation.page import write_page
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import questions_sha256
-from merton_studies.curation.redundancy import (
-    Integers,
-    measure,
-    without_restatements,
-    write_redundancy,
-)
-from merton_studies.curation.roles import (
-    Chosen,
-    Roles,
-    check,
-    roles,
-)
+from merton_studies.curation.redundancy import Integers, measure, without_restatements, write_redundancy
+from merton_studies.curation.roles import Chosen, Roles, check, roles
 from merton_studies.curation.sampling import PER_DIMENSION, Kept, sample
 from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
 

@@ -33,12 +33,7 @@ from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.curation.pictures import ClipPictures, LitePictures, PictureEmbedder
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Medium, Question
-from merton_studies.curation.sentences import (
-    DIMENSIONS,
-    TextEmbedder,
-    embed_texts,
-    text_embedder,
-)
+from merton_studies.curation.sentences import DIMENSIONS, TextEmbedder, embed_texts, text_embedder
 
 __all__ = ["DIMENSIONS", "Embeddings", "TextEmbedder", "embed", "embed_texts", "picture_embedder"]
 

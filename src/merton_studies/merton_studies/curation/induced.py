@@ -11,12 +11,7 @@ from merton.files import claim, write_file
 from merton.progress import Step
 from merton_studies.curation.agents import Balance, left_out
 from merton_studies.curation.assignment import assign
-from merton_studies.curation.induction import (
-    Embed,
-    Induction,
-    Iterations,
-    induce,
-)
+from merton_studies.curation.induction import Embed, Induction, Iterations, induce
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.roles import Roles
 from merton_studies.curation.sampling import PER_DIMENSION

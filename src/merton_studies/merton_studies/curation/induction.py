@@ -26,13 +26,7 @@ from pydantic import Field
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError
 from merton.results.text import counted
-from merton_studies.curation.agents import (
-    Balance,
-    Critique,
-    Proposer,
-    Reviewer,
-    Round,
-)
+from merton_studies.curation.agents import Balance, Critique, Proposer, Reviewer, Round
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.taxonomy import Taxonomy
 

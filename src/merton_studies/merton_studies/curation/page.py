@@ -16,11 +16,7 @@ from merton.pages.words import flat
 from merton.results.tables import json_object
 from merton_studies.annotate.cases import thumbnail
 from merton_studies.curation import page_figures
-from merton_studies.curation.curated import (
-    PAGE,
-    Curated,
-    read_curated,
-)
+from merton_studies.curation.curated import PAGE, Curated, read_curated
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
 from merton_studies.curation.taxonomy import OTHER

@@ -24,13 +24,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.results.tables import name_in, number_in, read_rows
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval
-from merton.statistics.raters import (
-    RaterAgreement,
-    cohen_kappa,
-    fleiss_kappa,
-    percent_agreement,
-    pooled_kappa,
-)
+from merton.statistics.raters import RaterAgreement, cohen_kappa, fleiss_kappa, percent_agreement, pooled_kappa
 from merton_studies.curation.assignment import Assignment
 from merton_studies.curation.sheet import SHOWN, sheet_id
 

@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.leaderboard.capabilities import PREDICTIONS, question_scores
 from merton.results.tables import name_in, number_in, read_rows
-from merton.statistics.ranking import (
-    Difference,
-    RankAgreement,
-    agreements,
-    differences,
-    models_needed,
-    score_draws,
-)
+from merton.statistics.ranking import Difference, RankAgreement, agreements, differences, models_needed, score_draws
 
 Floats = NDArray[np.float64]
 

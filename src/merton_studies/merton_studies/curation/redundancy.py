@@ -34,13 +34,7 @@ from merton_studies.curation.embedding import Embeddings, unit
 from merton_studies.curation.maps import maps
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
-from merton_studies.curation.sampling import (
-    Integers,
-    Vectors,
-    by_content,
-    one_thread,
-    pair_distances,
-)
+from merton_studies.curation.sampling import Integers, Vectors, by_content, one_thread, pair_distances
 from merton_studies.curation.taxonomy import OTHER
 
 NEAR = 0.92

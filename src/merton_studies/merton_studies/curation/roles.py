@@ -18,12 +18,7 @@ from merton_studies.curation.agents import Proposer, Reviewer, Voter
 from merton_studies.curation.assignment import VOTERS
 from merton_studies.curation.budget import CALLS, Budget
 from merton_studies.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
-from merton_studies.curation.llm.asker import (
-    RETRY,
-    TEMPERATURE,
-    Asker,
-    chat_model,
-)
+from merton_studies.curation.llm.asker import RETRY, TEMPERATURE, Asker, chat_model
 from merton_studies.curation.llm.prompting import read_prompt
 from merton_studies.curation.pool import Pool
 

@@ -20,14 +20,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.seeding import generator
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question, questions_sha256
-from merton_studies.harness.guesses import (
-    FOLDS,
-    Blind,
-    Majority,
-    chance_answer,
-    region_center,
-    wrong_answer,
-)
+from merton_studies.harness.guesses import FOLDS, Blind, Majority, chance_answer, region_center, wrong_answer
 from merton_studies.harness.reply import Reply
 
 COMPUTED = ("chance", "majority", "blind", "oracle-P", "graded")

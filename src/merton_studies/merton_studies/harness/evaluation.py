@@ -40,30 +40,12 @@ from merton_studies.curation.question import Question, questions_sha256
 from merton_studies.harness.answerers import Answerer, capability
 from merton_studies.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton_studies.harness.models import CataloguedModel
-from merton_studies.harness.pipeline import (
-    INFER,
-    Pipeline,
-    case_for_infer,
-    case_for_score,
-    composed,
-    write_pipeline,
-)
+from merton_studies.harness.pipeline import INFER, Pipeline, case_for_infer, case_for_score, composed, write_pipeline
 from merton_studies.harness.reference import reference_prompt
 from merton_studies.harness.reply import Reply
 from merton_studies.harness.requests import storable
-from merton_studies.harness.running import (
-    ANSWER_LIMIT,
-    Runner,
-    run_infer,
-    run_score,
-)
-from merton_studies.harness.scores import (
-    ScoredAnswer,
-    Scores,
-    scores_of,
-    write_predictions,
-    write_scores,
-)
+from merton_studies.harness.running import ANSWER_LIMIT, Runner, run_infer, run_score
+from merton_studies.harness.scores import ScoredAnswer, Scores, scores_of, write_predictions, write_scores
 
 BATCH = 250
 """Questions of a process. Ours: a start costs a tenth of a second, and a kill loses no more than a batch."""

@@ -18,12 +18,7 @@ from merton.world.tasks import TASKS
 from merton_studies.curation.question import Question
 from merton_studies.harness.pipeline import TOLERANCE
 from merton_studies.harness.reference_choice import named
-from merton_studies.harness.reference_number import (
-    NUMBER_WORDS,
-    in_bases,
-    numbers,
-    unit_of,
-)
+from merton_studies.harness.reference_number import NUMBER_WORDS, in_bases, numbers, unit_of
 from merton_studies.harness.reference_text import (
     behind_cue,
     end_of_digits,

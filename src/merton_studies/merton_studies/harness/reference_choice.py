@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from merton_studies.harness.reference_negation import (
-    is_compared,
-    is_denied,
-    is_negated,
-    is_rejected,
-)
-from merton_studies.harness.reference_text import (
-    behind_cue,
-    form,
-    is_word,
-    tokens,
-)
+from merton_studies.harness.reference_negation import is_compared, is_denied, is_negated, is_rejected
+from merton_studies.harness.reference_text import behind_cue, form, is_word, tokens
 
 _AFTER_A = ("is", "was", "because", "since", "as", "and", "or", "but")
 _CONCLUSIONS = ("so", "therefore", "thus", "hence", "choose", "pick", "select", "go with")

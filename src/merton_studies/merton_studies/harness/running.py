@@ -18,14 +18,7 @@ from typing import Any, Protocol
 
 from merton.cognition.final_answer import final_answer
 from merton_studies.harness.pipeline import INFER, SCORE
-from merton_studies.harness.requests import (
-    Asked,
-    RefusedError,
-    Told,
-    predicted,
-    read_request,
-    scored,
-)
+from merton_studies.harness.requests import Asked, RefusedError, Told, predicted, read_request, scored
 
 TRACEBACK_LINES = 40
 ANSWER_LIMIT = 4000

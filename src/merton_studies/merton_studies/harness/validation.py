@@ -21,13 +21,7 @@ from merton_studies.curation.question import ANSWER_KINDS, Question
 from merton_studies.harness.guesses import Majority, region_center, wrong_answer
 from merton_studies.harness.pipeline import case_for_infer, case_for_score
 from merton_studies.harness.reference import reference_score
-from merton_studies.harness.running import (
-    Ask,
-    Outcome,
-    Runner,
-    run_infer,
-    run_score,
-)
+from merton_studies.harness.running import Ask, Outcome, Runner, run_infer, run_score
 
 CASES = 16
 """Test cases T_s of a writer, stratified by kind of answer. Ours: the paper gives no number."""

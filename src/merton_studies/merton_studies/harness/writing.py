@@ -29,21 +29,9 @@ from merton_studies.curation.llm.prompting import read_prompt
 from merton_studies.curation.question import ANSWER_KINDS, Question
 from merton_studies.harness.answerers import Answerer, in_form
 from merton_studies.harness.guesses import region_center
-from merton_studies.harness.pipeline import (
-    INFER,
-    SCORE,
-    Pipeline,
-    case_for_infer,
-    case_for_score,
-    write_pipeline,
-)
+from merton_studies.harness.pipeline import INFER, SCORE, Pipeline, case_for_infer, case_for_score, write_pipeline
 from merton_studies.harness.running import Ask, Runner
-from merton_studies.harness.validation import (
-    Fault,
-    inference_faults,
-    scoring_faults,
-    trial_cases,
-)
+from merton_studies.harness.validation import Fault, inference_faults, scoring_faults, trial_cases
 
 ROUNDS = 5
 """Most rounds of each role. Ours: the paper says "a predefined iteration budget" and no number."""

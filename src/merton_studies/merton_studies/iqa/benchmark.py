@@ -26,23 +26,9 @@ from merton.progress import OnProgress, Step, quiet
 from merton.results.text import counted, one_line
 from merton_studies.iqa import folds as folding
 from merton_studies.iqa import metric_floors
-from merton_studies.iqa.folds import (
-    Fold,
-    Indicators,
-    Measured,
-    Prediction,
-    Trained,
-)
+from merton_studies.iqa.folds import Fold, Indicators, Measured, Prediction, Trained
 from merton_studies.iqa.judged import JudgedImages
-from merton_studies.iqa.metric_table import (
-    ALL_SPLITS,
-    GROUPS,
-    Benchmark,
-    CoefficientRow,
-    Column,
-    columns,
-    summarised,
-)
+from merton_studies.iqa.metric_table import ALL_SPLITS, GROUPS, Benchmark, CoefficientRow, Column, columns, summarised
 from merton_studies.iqa.values import MetricValues
 
 REPEATS = 10

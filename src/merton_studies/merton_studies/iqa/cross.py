@@ -18,12 +18,7 @@ from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
 from merton.progress import OnProgress, Step, quiet
 from merton.results.csv_writer import csv_text
-from merton.statistics.coefficients import (
-    krcc,
-    plcc,
-    plcc_after_logistic,
-    srcc,
-)
+from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic, srcc
 from merton_studies.iqa.databases import Database
 from merton_studies.iqa.judged import JudgedImages, pairs_of
 from merton_studies.iqa.published_iqa import published

@@ -23,13 +23,7 @@ from merton_studies.iqa.metric_table import Benchmark
 from merton_studies.iqa.results import write_benchmark
 from merton_studies.iqa.values import metric_values
 from merton_studies.opinions.dataset import Case, DatasetStudy, dataset_study
-from merton_studies.opinions.opinion import (
-    OPINIONS,
-    opinions,
-    read_images,
-    read_subjects,
-    write_opinions,
-)
+from merton_studies.opinions.opinion import OPINIONS, opinions, read_images, read_subjects, write_opinions
 
 DATASET, VALUES, BENCHMARK = "data", "values", "benchmark"
 """Folders of the demonstration: pictures, values of metrics, and tables, one folder a stage."""

@@ -13,16 +13,7 @@ from merton.files import write_file
 from merton.pages.environment import environment
 from merton.pages.svg import SERIES_COLORS, marker, swatch, tag
 from merton.statistics.risk import CONFIDENCE, Threshold
-from merton_studies.iqa.gate import (
-    COVERAGES,
-    EVENTS,
-    IMAGES_ONLY,
-    KINDS,
-    MONITOR,
-    NO_GATE,
-    PERFECT,
-    GateDesign,
-)
+from merton_studies.iqa.gate import COVERAGES, EVENTS, IMAGES_ONLY, KINDS, MONITOR, NO_GATE, PERFECT, GateDesign
 from merton_studies.iqa.gate_promise import Promise
 from merton_studies.iqa.gate_study import GateStudy, thinned
 

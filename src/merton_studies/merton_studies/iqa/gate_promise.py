@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.seeding import generator
-from merton.statistics.risk import (
-    Scored,
-    Threshold,
-    admitted_risk,
-    average_threshold,
-    guaranteed_threshold,
-)
+from merton.statistics.risk import Scored, Threshold, admitted_risk, average_threshold, guaranteed_threshold
 from merton_studies.iqa.gate import Gate, scores
 from merton_studies.iqa.gate_table import GateTable
 

@@ -12,33 +12,9 @@ import numpy as np
 
 import merton
 from merton.progress import OnStep
-from merton.statistics.risk import (
-    CONFIDENCE,
-    Curve,
-    Scored,
-    Threshold,
-    curve,
-)
-from merton_studies.iqa.gate import (
-    FOLDS,
-    IMAGES_ONLY,
-    MONITOR,
-    TYPE_FOLDS,
-    Gate,
-    GateDesign,
-    events,
-    gates,
-    study,
-)
-from merton_studies.iqa.gate_promise import (
-    ALPHAS,
-    RESPLITS,
-    Kept,
-    Promise,
-    fitted_half,
-    promises,
-    resplit,
-)
+from merton.statistics.risk import CONFIDENCE, Curve, Scored, Threshold, curve
+from merton_studies.iqa.gate import FOLDS, IMAGES_ONLY, MONITOR, TYPE_FOLDS, Gate, GateDesign, events, gates, study
+from merton_studies.iqa.gate_promise import ALPHAS, RESPLITS, Kept, Promise, fitted_half, promises, resplit
 from merton_studies.iqa.gate_table import GateTable
 from merton_studies.iqa.monitor_model import MonitorModel, fit
 

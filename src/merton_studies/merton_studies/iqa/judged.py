@@ -19,14 +19,7 @@ from merton.results.parquet import read_columns, require_pyarrow
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.human import Key
-from merton_studies.opinions.opinion import (
-    Opinions,
-    SubjectSums,
-    opinions,
-    read_images,
-    read_opinions,
-    read_subjects,
-)
+from merton_studies.opinions.opinion import Opinions, SubjectSums, opinions, read_images, read_opinions, read_subjects
 
 Floats = NDArray[np.float64]
 

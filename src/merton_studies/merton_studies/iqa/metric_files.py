@@ -11,15 +11,7 @@ from merton.pages.words import number
 from merton.results.csv_writer import csv_text
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import MISSING
-from merton_studies.iqa.metric_table import (
-    ALL_SPLITS,
-    GROUPS,
-    OVERALL,
-    Benchmark,
-    CoefficientRow,
-    Column,
-    marks,
-)
+from merton_studies.iqa.metric_table import ALL_SPLITS, GROUPS, OVERALL, Benchmark, CoefficientRow, Column, marks
 
 LONG = {
     "metric": "string",

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
-from merton.statistics.coefficients import (
-    krcc,
-    plcc,
-    plcc_after_logistic,
-    srcc,
-)
+from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic, srcc
 from merton.statistics.correlation import correlations_with_intervals
 from merton.statistics.intervals import Interval
 from merton.statistics.means import student

@@ -12,17 +12,8 @@ from merton.errors import InputError
 from merton.statistics.intervals import Interval
 from merton.study.models import Correlation, correlation_of
 from merton.study.outputs import DIMENSIONS
-from merton_studies.opinions.claims import (
-    StageResults,
-    claims,
-    dimension_falls,
-)
-from merton_studies.opinions.distributions import (
-    LEVELS,
-    categories,
-    dimensions,
-    trends,
-)
+from merton_studies.opinions.claims import StageResults, claims, dimension_falls
+from merton_studies.opinions.distributions import LEVELS, categories, dimensions, trends
 from merton_studies.opinions.opinion_tables import Opinions, SubjectSums
 from merton_studies.opinions.published import Claim
 from merton_studies.opinions.sensitivity import HalfLoss, by_image, half_losses

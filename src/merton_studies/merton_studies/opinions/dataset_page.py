@@ -18,17 +18,8 @@ from merton.results.text import one_line
 from merton.study import figures
 from merton.study.sections import DIMENSION_LABELS
 from merton_studies.opinions import opinion_figures
-from merton_studies.opinions.claims import (
-    FAILS,
-    HOLDS,
-    UNRESOLVED,
-)
-from merton_studies.opinions.dataset import (
-    PUBLISHED_AGREEMENT,
-    Case,
-    DatasetStudy,
-    map_rows,
-)
+from merton_studies.opinions.claims import FAILS, HOLDS, UNRESOLVED
+from merton_studies.opinions.dataset import PUBLISHED_AGREEMENT, Case, DatasetStudy, map_rows
 from merton_studies.opinions.distributions import LEVELS, spread
 from merton_studies.opinions.opinion_tables import Opinions
 

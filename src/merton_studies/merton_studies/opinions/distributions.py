@@ -11,12 +11,7 @@ from scipy import stats
 
 from merton.statistics.correlation import correlations_with_intervals
 from merton.statistics.intervals import Interval
-from merton.statistics.resampling import (
-    Floats,
-    Resamples,
-    interval,
-    resamples,
-)
+from merton.statistics.resampling import Floats, Resamples, interval, resamples
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.opinion_tables import Opinions
 

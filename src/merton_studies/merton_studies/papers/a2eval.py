@@ -11,20 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from merton.statistics.intervals import interval_text
-from merton.statistics.ranking import (
-    COEFFICIENTS,
-    agreements,
-    differences,
-    models_needed,
-)
+from merton.statistics.ranking import COEFFICIENTS, agreements, differences, models_needed
 from merton_studies.opinions.published import Claim
-from merton_studies.papers.facts import (
-    Cells,
-    Key,
-    Recomputed,
-    columns,
-    rows,
-)
+from merton_studies.papers.facts import Cells, Key, Recomputed, columns, rows
 
 KEPT_MOST = 500
 """K of the paper (section 4.1)."""

@@ -10,11 +10,7 @@ from collections.abc import Iterator
 
 from merton.rating.predictions import gap, oracle, predicted_score
 from merton_studies.opinions.published import Claim
-from merton_studies.papers.facts import (
-    Cells,
-    Recomputed,
-    rows,
-)
+from merton_studies.papers.facts import Cells, Recomputed, rows
 
 SHARES = {"gap @50%": 0.5, "gap @90%": 0.9, "gap @99%": 0.99}
 HALF_DIGIT = 0.05

@@ -15,13 +15,7 @@ from merton.leaderboard.board import Board
 from merton.leaderboard.published.arena import MAXIMUM, ItemScore, boards
 from merton.leaderboard.published.taxonomy import Taxonomy, load_taxonomy
 from merton_studies.opinions.published import Claim
-from merton_studies.papers.facts import (
-    Cells,
-    Fact,
-    NumberVerdict,
-    Recomputed,
-    rows,
-)
+from merton_studies.papers.facts import Cells, Fact, NumberVerdict, Recomputed, rows
 
 VSI_DIMENSIONS = {
     "object count": "Object Count",

@@ -15,19 +15,9 @@ from merton.cognition.text import Cider
 from merton.perception.dataset import TASKS_PER_IMAGE, VERBS
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, LEVELS
 from merton.statistics.correlation import fisher_interval
-from merton_studies.iqa.published_iqa import (
-    TABLES,
-    expected_krcc,
-    permuted,
-    published,
-)
+from merton_studies.iqa.published_iqa import TABLES, expected_krcc, permuted, published
 from merton_studies.opinions.published import printed_rows
-from merton_studies.papers.facts import (
-    Cells,
-    Fact,
-    Key,
-    Recomputed,
-)
+from merton_studies.papers.facts import Cells, Fact, Key, Recomputed
 
 INDICATORS = ("srcc", "krcc", "plcc")
 HIDDEN = "a measurement; the images and labels behind it are not public"

@@ -9,24 +9,8 @@ from dataclasses import dataclass
 from merton.errors import UnknownNameError
 from merton_studies.iqa import published_iqa
 from merton_studies.opinions.published import Claim
-from merton_studies.papers import (
-    a2eval,
-    agi_elo,
-    embodied_arena,
-    embodied_iqa,
-    facts,
-    ur5,
-    world_model,
-)
-from merton_studies.papers.facts import (
-    VERDICTS,
-    Checked,
-    Fact,
-    Recomputed,
-    cells_of,
-    check,
-    read_facts,
-)
+from merton_studies.papers import a2eval, agi_elo, embodied_arena, embodied_iqa, facts, ur5, world_model
+from merton_studies.papers.facts import VERDICTS, Checked, Fact, Recomputed, cells_of, check, read_facts
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 from merton.statistics.intervals import Interval
 from merton.statistics.means import student
-from merton.statistics.rater_draws import (
-    ROUNDING,
-    Floats,
-    RaterAgreement,
-    drawn_sums,
-    of_draws,
-)
+from merton.statistics.rater_draws import ROUNDING, Floats, RaterAgreement, drawn_sums, of_draws
 from merton_studies.people.protocol import Scale
 from merton_studies.people.rating import ItemRating
 from merton_studies.people.ratings import independent

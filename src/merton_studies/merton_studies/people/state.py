@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
 
-from merton_studies.people.ledger import (
-    Answer,
-    Ledger,
-    Rater,
-    Slot,
-)
+from merton_studies.people.ledger import Answer, Ledger, Rater, Slot
 
 
 @dataclass

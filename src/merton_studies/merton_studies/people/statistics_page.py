@@ -13,13 +13,7 @@ from merton.files import write_file
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.statistics.raters import RaterAgreement
-from merton_studies.people.statistics import (
-    LEAST_ITEMS,
-    LEAST_SCENES,
-    CriterionAgreement,
-    RaterStatistics,
-    Summary,
-)
+from merton_studies.people.statistics import LEAST_ITEMS, LEAST_SCENES, CriterionAgreement, RaterStatistics, Summary
 
 LEAST_SHOWN = -0.2
 """The left end of the bars of coefficients, whose right end is 1."""

@@ -16,13 +16,7 @@ from merton_studies.annotate.tables import ANNOTATIONS
 from merton_studies.opinions.opinion_tables import OPINIONS, SUBJECTS
 from merton_studies.release.part import DatasetPart
 from merton_studies.release.pictures import Pictures
-from merton_studies.release.table import (
-    Field,
-    Row,
-    Table,
-    arrow_fields,
-    split_of,
-)
+from merton_studies.release.table import Field, Row, Table, arrow_fields, split_of
 
 _ROWS = 4096
 """Rows of a table that are in memory at once."""

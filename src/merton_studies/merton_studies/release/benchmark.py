@@ -15,12 +15,7 @@ from merton_studies.curation.pool import media_file
 from merton_studies.curation.question import Question
 from merton_studies.release.licences import licence_named
 from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
-from merton_studies.release.table import (
-    TEST,
-    Field,
-    Row,
-    Table,
-)
+from merton_studies.release.table import TEST, Field, Row, Table
 
 QUESTIONS = "questions"
 FIELDS = (

@@ -17,14 +17,7 @@ from merton.results.csv_writer import write_csv
 from merton.results.parquet import require_pyarrow
 from merton_studies.release.answers import model_answers, opinions, people
 from merton_studies.release.benchmark import benchmark
-from merton_studies.release.card import (
-    CROISSANT,
-    LEFT_OUT,
-    README,
-    SUMS,
-    About,
-    card,
-)
+from merton_studies.release.card import CROISSANT, LEFT_OUT, README, SUMS, About, card
 from merton_studies.release.croissant import croissant
 from merton_studies.release.licences import Sources
 from merton_studies.release.part import DatasetPart, LeftOut

@@ -20,12 +20,7 @@ from merton_studies.annotate.dataset import ReferenceImage, pixels_sha256
 from merton_studies.annotate.views import scene_of
 from merton_studies.release.licences import BUILT_IN, Licence, Sources
 from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
-from merton_studies.release.table import (
-    Field,
-    Row,
-    Table,
-    split_of,
-)
+from merton_studies.release.table import Field, Row, Table, split_of
 
 REFERENCES, IMAGES = "references", "images"
 REAL = "real"

@@ -21,12 +21,7 @@ from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
 from merton.results.tables import json_object
 from merton_studies.release.part import DatasetPart
-from merton_studies.release.table import (
-    TEST,
-    Field,
-    Row,
-    Table,
-)
+from merton_studies.release.table import TEST, Field, Row, Table
 
 _MADE = ("id", "created", "merton", "git", "python", "packages", "arm", "seed", "design", "reference_width_px")
 

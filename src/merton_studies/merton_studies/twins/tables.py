@@ -12,13 +12,7 @@ from merton.results.csv_writer import write_csv
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.statistics.intervals import Interval
 from merton_studies.twins.replay import Replay
-from merton_studies.twins.summary import (
-    COLUMNS,
-    SettingSummary,
-    row,
-    self_checks,
-    summaries,
-)
+from merton_studies.twins.summary import COLUMNS, SettingSummary, row, self_checks, summaries
 
 
 def write_tables(found: Replay, folder: Path) -> list[Path]:

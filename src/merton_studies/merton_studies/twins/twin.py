@@ -34,12 +34,7 @@ from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import as_transported
 from merton.world.observation import CameraView, Observation
-from merton_studies.twins.motion import (
-    Departure,
-    Motion,
-    PaperRobot,
-    departure,
-)
+from merton_studies.twins.motion import Departure, Motion, PaperRobot, departure
 from merton_studies.twins.recorded import Decision, Picture, RecordedTrial
 
 

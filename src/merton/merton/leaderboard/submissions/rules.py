@@ -38,14 +38,7 @@ from merton.leaderboard.submissions.manifest import (
     manifest_bytes,
     read_submission,
 )
-from merton.leaderboard.submissions.receipts import (
-    Receipt,
-    clock,
-    current_window,
-    next_window,
-    receipt_of,
-    submissions,
-)
+from merton.leaderboard.submissions.receipts import Receipt, clock, current_window, next_window, receipt_of, submissions
 from merton.results.database import Database
 from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_EVENTS, SUBMISSION_SCORES, SUBMISSIONS
 from merton.results.text import one_line, time_of

@@ -9,16 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from merton.world.tasks import TASKS, VERBS
-from merton_studies.curation.cell.fact import (
-    CellScene,
-    Change,
-    Fact,
-    Item,
-    Shot,
-    choice,
-    the,
-    yes_no,
-)
+from merton_studies.curation.cell.fact import CellScene, Change, Fact, Item, Shot, choice, the, yes_no
 
 _FITS_M = 0.006
 _OPENINGS_M = (0.045, 0.050, 0.055)

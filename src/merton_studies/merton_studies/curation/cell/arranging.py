@@ -12,13 +12,7 @@ import numpy as np
 from merton.perception.images import encode_image
 from merton.seeding import generator
 from merton.simulation.tabletop import Tabletop, Viewpoint
-from merton_studies.curation.cell.fact import (
-    CellScene,
-    Change,
-    Item,
-    Push,
-    Shot,
-)
+from merton_studies.curation.cell.fact import CellScene, Change, Item, Push, Shot
 
 WIDTH_PX, HEIGHT_PX = 480, 300
 _JPEG_QUALITY = 92

@@ -8,17 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from merton.world.nouns import COLORS
-from merton_studies.curation.cell.fact import (
-    POINTED_SHARE,
-    CellScene,
-    Fact,
-    Item,
-    Shot,
-    alike,
-    choice,
-    the,
-    yes_no,
-)
+from merton_studies.curation.cell.fact import POINTED_SHARE, CellScene, Fact, Item, Shot, alike, choice, the, yes_no
 
 _SYNONYMS = {
     "mug": ("cup with a handle",),

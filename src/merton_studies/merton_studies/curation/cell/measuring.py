@@ -9,16 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from merton.world.nouns import COLORS
-from merton_studies.curation.cell.fact import (
-    CellScene,
-    Fact,
-    Item,
-    Shot,
-    choice,
-    number,
-    the,
-    yes_no,
-)
+from merton_studies.curation.cell.fact import CellScene, Fact, Item, Shot, choice, number, the, yes_no
 
 _ASIDE = 0.07
 """Ours: what is further left lies further left by so much of the picture's width."""

@@ -22,22 +22,10 @@ from merton.files import claim_folder, written_whole
 from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress
 from merton.seeding import generator
-from merton_studies.curation.cell.choosing import (
-    SHARES,
-    TWIN_SHARE,
-    Found,
-    chosen,
-)
+from merton_studies.curation.cell.choosing import SHARES, TWIN_SHARE, Found, chosen
 from merton_studies.curation.cell.fact import Fact
 from merton_studies.curation.cell.wording import sources, worded
-from merton_studies.curation.pool import (
-    ABOUT,
-    MEDIA,
-    Pool,
-    read_pool,
-    refuse_other,
-    write_pool,
-)
+from merton_studies.curation.pool import ABOUT, MEDIA, Pool, read_pool, refuse_other, write_pool
 from merton_studies.curation.question import Medium, Question
 
 SPLITS = ("test", "shift")

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError, require
 from merton_studies.curation.agents import Voter
 from merton_studies.curation.computed.cues import capability
-from merton_studies.curation.computed.texts import (
-    Remembered,
-    described,
-    full_texts,
-    opening,
-    phrases,
-)
+from merton_studies.curation.computed.texts import Remembered, described, full_texts, opening, phrases
 from merton_studies.curation.induction import Embed
 from merton_studies.curation.question import Question
 from merton_studies.curation.taxonomy import Taxonomy

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from merton.errors import require
 from merton_studies.curation.agents import Voter
 from merton_studies.curation.computed.cues import capability
-from merton_studies.curation.computed.texts import (
-    Remembered,
-    described,
-    full_texts,
-    phrases,
-)
+from merton_studies.curation.computed.texts import Remembered, described, full_texts, phrases
 from merton_studies.curation.induction import Embed
 from merton_studies.curation.question import Question
 from merton_studies.curation.taxonomy import OTHER, Taxonomy

@@ -12,30 +12,11 @@ from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import UNFINISHED, file_sha256, locked_folder
 from merton.progress import OnProgress, unseen
 from merton_studies.curation.importing.columns import columns_of
-from merton_studies.curation.importing.lines import (
-    OPEN_EQA,
-    SQA3D,
-    open_eqa,
-    own_lines,
-    sqa3d,
-)
+from merton_studies.curation.importing.lines import OPEN_EQA, SQA3D, open_eqa, own_lines, sqa3d
 from merton_studies.curation.importing.media import MediaFolder
 from merton_studies.curation.importing.questions import questions_of
-from merton_studies.curation.importing.tables import (
-    CsvTable,
-    Table,
-    parquet_table,
-    saved_table,
-)
-from merton_studies.curation.pool import (
-    ABOUT,
-    MEDIA,
-    Pool,
-    media_file,
-    read_pool,
-    refuse_other,
-    write_pool,
-)
+from merton_studies.curation.importing.tables import CsvTable, Table, parquet_table, saved_table
+from merton_studies.curation.pool import ABOUT, MEDIA, Pool, media_file, read_pool, refuse_other, write_pool
 from merton_studies.curation.question import BenchmarkSource, Question
 
 FORMS = {

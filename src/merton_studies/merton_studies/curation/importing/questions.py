@@ -12,14 +12,7 @@ from merton.progress import OnProgress
 from merton.results.tables import plain_text as plain
 from merton.results.text import one_line
 from merton_studies.curation.importing.answers import answers_in, open_answers
-from merton_studies.curation.importing.choices import (
-    FORMS,
-    Choices,
-    choices_in,
-    choices_of,
-    form_of,
-    other_count,
-)
+from merton_studies.curation.importing.choices import FORMS, Choices, choices_in, choices_of, form_of, other_count
 from merton_studies.curation.importing.columns import Columns
 from merton_studies.curation.importing.media import MediaFolder
 from merton_studies.curation.importing.tables import Table

@@ -12,12 +12,7 @@ import numpy as np
 from merton.errors import InvalidAnswerError
 from merton.seeding import generator
 from merton.world.observation import Image
-from merton_studies.curation.agents import (
-    LEFT_OUT,
-    Balance,
-    Critique,
-    Memory,
-)
+from merton_studies.curation.agents import LEFT_OUT, Balance, Critique, Memory
 from merton_studies.curation.llm.asker import Ask, Asker
 from merton_studies.curation.llm.forms import Ballot, Proposal, Review
 from merton_studies.curation.llm.prompting import read_prompt

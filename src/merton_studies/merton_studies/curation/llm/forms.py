@@ -14,12 +14,7 @@ from typing import Any, Generic, TypeVar
 from merton.config import Model, validated
 from merton.errors import InputError, did_you_mean
 from merton.results.text import counted
-from merton_studies.curation.agents import (
-    FEWEST,
-    MOST,
-    Critique,
-    Finding,
-)
+from merton_studies.curation.agents import FEWEST, MOST, Critique, Finding
 from merton_studies.curation.llm.reading import objects, parsed
 from merton_studies.curation.taxonomy import OTHER, Dimension, Taxonomy
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from merton_studies.harness.templates.score_words import (
-    after_answer,
-    first_paragraph,
-    plain,
-    spaced,
-)
+from merton_studies.harness.templates.score_words import after_answer, first_paragraph, plain, spaced
 
 VERBS = ["reach", "push", "pick", "place", "press", "pull", "twist", "move", "cover", "insert", "pour"]
 

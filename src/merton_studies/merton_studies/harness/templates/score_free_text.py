@@ -10,12 +10,7 @@ from typing import Any
 from merton_studies.harness.templates.score_named import named_choice
 from merton_studies.harness.templates.score_quantity import with_quantities
 from merton_studies.harness.templates.score_truth import TRUTHS, said_truth
-from merton_studies.harness.templates.score_words import (
-    after_answer,
-    first_paragraph,
-    plain,
-    spaced,
-)
+from merton_studies.harness.templates.score_words import after_answer, first_paragraph, plain, spaced
 
 
 def score_free_text(case: dict[str, Any], prediction: str) -> float:

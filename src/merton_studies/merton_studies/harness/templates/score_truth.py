@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from merton_studies.harness.templates.score_words import (
-    after_answer,
-    in_words,
-    plain,
-    spaced,
-)
+from merton_studies.harness.templates.score_words import after_answer, in_words, plain, spaced
 
 TRUTHS = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
 CHARACTERS = {"是": "yes", "对": "yes", "對": "yes", "はい": "yes", "不": "no", "否": "no", "没": "no", "沒": "no"}

@@ -13,12 +13,7 @@ from merton.perception.images import encode_image
 from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.world.observation import Image
-from merton_studies.people.examples.drawing import (
-    Motion,
-    colors,
-    episode,
-    table,
-)
+from merton_studies.people.examples.drawing import Motion, colors, episode, table
 from merton_studies.people.examples.labels import write_labels
 from merton_studies.people.examples.run import write_run
 from merton_studies.people.project import PROJECT_FILE, PROTOCOLS

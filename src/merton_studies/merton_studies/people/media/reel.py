@@ -29,12 +29,7 @@ from merton.files import write_file
 from merton.perception.images import encode_image
 from merton.world.observation import Image
 from merton_studies.people.item import Medium
-from merton_studies.people.media.image import (
-    decoded,
-    hash_of,
-    make_folder,
-    read_bytes,
-)
+from merton_studies.people.media.image import decoded, hash_of, make_folder, read_bytes
 from merton_studies.people.media.sizes import padded
 
 MAGIC = b"MERTREEL"

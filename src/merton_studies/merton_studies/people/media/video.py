@@ -12,13 +12,7 @@ from merton.errors import InputError, require
 from merton.perception.image_size import LARGEST_IMAGE_PX
 from merton.world.observation import Image
 from merton_studies.people.media.image import hash_of, read_bytes
-from merton_studies.people.media.reel import (
-    FORMAT,
-    Reel,
-    fitted_size,
-    kept_reel,
-    write_reel,
-)
+from merton_studies.people.media.reel import FORMAT, Reel, fitted_size, kept_reel, write_reel
 
 CONTAINERS = {".mp4": "mov", ".m4v": "mov", ".mov": "mov", ".mkv": "matroska", ".webm": "matroska", ".avi": "avi"}
 """Endings of video files, and FFmpeg's name of the only format that is tried: others, such as playlists, open further

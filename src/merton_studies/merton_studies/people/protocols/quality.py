@@ -12,12 +12,7 @@ from merton.config import Model
 from merton.results.csv_writer import write_csv
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer
-from merton_studies.people.opinions import (
-    HUMAN,
-    opinions,
-    write_opinions,
-    write_raters,
-)
+from merton_studies.people.opinions import HUMAN, opinions, write_opinions, write_raters
 from merton_studies.people.protocol import Protocol, Scale
 from merton_studies.people.ratings import ratings_of
 from merton_studies.people.screening import screen

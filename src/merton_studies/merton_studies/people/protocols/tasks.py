@@ -15,13 +15,7 @@ from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer
 from merton_studies.people.protocol import OrderedProtocol, Scale
 from merton_studies.people.protocols import tasks_chain, tasks_export
-from merton_studies.people.protocols.tasks_chain import (
-    LONGEST_REASON,
-    LONGEST_TASK,
-    Chain,
-    chain,
-    cleaned,
-)
+from merton_studies.people.protocols.tasks_chain import LONGEST_REASON, LONGEST_TASK, Chain, chain, cleaned
 
 FLAGS = {
     "display": "The picture cannot be shown properly",

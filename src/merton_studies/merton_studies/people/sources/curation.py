@@ -7,12 +7,7 @@ from merton.progress import OnProgress
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
 from merton_studies.people.source_settings import Curation
-from merton_studies.people.sources.prepared import (
-    Prepared,
-    image_prepared,
-    in_parallel,
-    reel_prepared,
-)
+from merton_studies.people.sources.prepared import Prepared, image_prepared, in_parallel, reel_prepared
 
 VIDEO_HZ = 2.0
 """Frames a second of a question's video, whose pool does not say it."""

@@ -26,13 +26,7 @@ from merton.errors import InfrastructureError, require
 from merton.files import write_file
 from merton.results.parquet import parquet_bytes, parquet_writer, require_pyarrow
 from merton_studies.release.lerobot.card import card
-from merton_studies.release.lerobot.demonstration import (
-    IMAGES,
-    VECTORS,
-    Demonstration,
-    kept,
-    video,
-)
+from merton_studies.release.lerobot.demonstration import IMAGES, VECTORS, Demonstration, kept, video
 from merton_studies.release.lerobot.statistics import Statistics, of_shades, of_values
 
 VERSION = "v3.0"

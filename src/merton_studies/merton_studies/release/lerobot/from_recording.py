@@ -20,12 +20,7 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Array
 from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import Facts, put_together
-from merton_studies.release.lerobot.demonstration import (
-    is_kept,
-    keep,
-    ticks,
-    vectors_of,
-)
+from merton_studies.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
 from merton_studies.release.lerobot.timeline import IMAGES, Shown, Timeline
 

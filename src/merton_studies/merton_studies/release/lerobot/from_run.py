@@ -25,12 +25,7 @@ from merton.results.store import ResultStore
 from merton.simulation.delay import Instant
 from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import put_together
-from merton_studies.release.lerobot.demonstration import (
-    is_kept,
-    keep,
-    ticks,
-    vectors_of,
-)
+from merton_studies.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
 
 MOST_HZ = round(1 / SLICE_S)
