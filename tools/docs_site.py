@@ -34,7 +34,8 @@ SECTIONS = {
         "studies/published_rules",
     ),
     "ROS 2 and the lab": (
-        *("lab/ros", "reference/interfaces", "lab/lab", "lab/lab_robot", "lab/gripper", "lab/cameras"),
+        *("lab/ros", "reference/interfaces", "lab/lab", "lab/lab_robot", "use/adding_a_robot", "lab/gripper"),
+        "lab/cameras",
         *("lab/calibration", "lab/monitor", "lab/recording", "lab/safety", "lab/security", "lab/gazebo"),
         "lab/gazebo_against_mujoco",
     ),

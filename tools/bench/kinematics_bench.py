@@ -11,7 +11,7 @@ from timing import cpu_seconds
 from merton.execution.kinematics import ROBOTS
 
 UR5 = ROBOTS["UR5"]
-"""The arm of the published comparison, docs/performance.md."""
+"""The arm of the published comparison, docs/reference/performance.md."""
 
 
 def kinematics() -> dict[str, Any]:

@@ -44,7 +44,7 @@ def run(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One picture a second, and no further process: quick."""
     monkeypatch.setattr(filming, "FILM_HZ", 1.0)
-    monkeypatch.setattr(films, "cells", lambda: nullcontext(None))
+    monkeypatch.setattr(films, "open_pool", lambda: nullcontext(None))
     monkeypatch.setattr(films, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
 
 

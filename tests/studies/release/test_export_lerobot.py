@@ -43,7 +43,7 @@ TRIALS = ("oracle.pick.0.jpeg.5", "oracle.pick.0.reference.0")
 
 
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_run, "cells", lambda: nullcontext(None))
+    monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
     monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
 
 

@@ -66,6 +66,12 @@ def test_no_test_is_marked_by_hand() -> None:
     assert [file.name for file in TESTS.rglob("test_*.py") if by_hand.search(file.read_text(encoding="utf-8"))] == []
 
 
+def test_names_of_files_are_unique() -> None:
+    """pytest imports a file of tests, and a helper, by its bare name."""
+    names = [file.name for file in TESTS.rglob("*.py") if file.name != "conftest.py"]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_every_recorded_time_is_of_a_test_or_fixture_that_is_there() -> None:
     """`make test-times` renews the record."""
     for name in tiers.times():

@@ -1,6 +1,6 @@
 """Where OpenCV's releases differ, from 4.11 to 5: each function does the same with all of them.
 
-4.11 is the last one beside NumPy 1. Results that differ by release all the same are named in docs/distortions.md.
+4.11 is the last one beside NumPy 1. Results that differ by release all the same are named in docs/use/distortions.md.
 """
 
 from __future__ import annotations
