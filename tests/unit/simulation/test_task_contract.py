@@ -12,8 +12,10 @@ from policy_in_cell import observe, perform
 from merton.decision.models.base import POLICIES
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.gazebo_props import prop_sdf
+from merton.simulation.layout import PIXELS_PER_M, draw
 from merton.simulation.places import stand_of
 from merton.simulation.scene import make_scene
+from merton.simulation.surfaces import RGB
 from merton.world.cell import load_cell
 from merton.world.tasks import COLORS, MAT, SHAPES, TASKS, example_of, find, parse
 
@@ -78,6 +80,15 @@ def test_its_scenes_have_its_things_each_with_its_room(name: str) -> None:
             assert np.hypot(*(things[one] - things[other])) >= room_m - 1e-12
         directions.add(scene.command.direction)
     assert directions == ({"left", "right"} if task.directed else {None})
+
+
+@tasks
+def test_its_scenes_are_drawn_for_an_operator_who_sets_them_up(name: str) -> None:
+    scene = make_scene(name, 1)
+    picture = draw(scene, CELL)
+    for thing in (*scene.placements, *scene.mats):
+        painted = (picture == np.round(255 * np.array(RGB[thing.split()[0]]))).all(axis=2)
+        assert painted.sum() > (0.02 * PIXELS_PER_M) ** 2, thing
 
 
 @tasks

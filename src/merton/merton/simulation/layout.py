@@ -13,6 +13,8 @@ from merton.simulation.surfaces import RGB
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array
 from merton.world.observation import Image
+from merton.world.shapes import Part, parts_of
+from merton.world.tasks import MAT, prop_of
 
 PIXELS_PER_M = 900.0
 _GRID_M = 0.1
@@ -74,27 +76,34 @@ def _turn(yaw_rad: float) -> Array:
 
 
 def _outline(kind: str, cell: CellConfig) -> Array:
-    """Corners (n, 2) [m] of a thing seen from above, about its centre, in its own frame."""
-    objects, props = cell.objects, cell.objects.props
-    rectangles = {
-        "cube": (objects.cube_edge, objects.cube_edge),
-        "lid": (props.lid.inner_width + 2 * props.lid.wall,) * 2,
-        "socket": (props.socket.width, props.socket.width),
-        "button": (props.button.base_width, props.button.base_width),
-        "drawer": (props.drawer.depth, props.drawer.width),
-    }
-    if kind in rectangles:
-        return np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)]) * np.array(rectangles[kind]) / 2
-    diameters = {
-        "cylinder": objects.cylinder_diameter,
-        "mat": 2 * objects.mat_radius,
-        "peg": props.peg.diameter,
-        "cup": props.cup.inner_width + 2 * props.cup.wall,
-        "bowl": props.bowl.inner_width + 2 * props.bowl.wall,
-        "knob": props.knob.diameter,
-    }
+    """Corners (n, 2) [m] of a thing seen from above, in its own frame: the convex hull of its parts at the start."""
+    if kind == MAT:
+        return _circle(cell.objects.mat_radius)
+    prop = prop_of(kind)
+    if prop is None:
+        points = [_corners(part) for part in parts_of(kind, 1.0, cell)]
+    else:
+        sizes = cell.objects.props
+        points = [_corners(part) for part in prop.parts(sizes)]
+        if prop.moving is not None:
+            moving = prop.moving(sizes)
+            points += [_corners(part) + moving.at[:2] for part in moving.parts]
+    hull = cv2.convexHull(np.concatenate(points).astype(np.float32))  # OpenCV takes no doubles
+    return np.asarray(hull[:, 0], np.float64)
+
+
+def _corners(part: Part) -> Array:
+    """Corners (n, 2) [m] of a part seen from above, in the frame of its thing."""
+    if part.kind == "box":
+        corners = np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)]) * part.size[:2] @ _turn(part.yaw_rad).T
+    else:
+        corners = _circle(part.size[0])
+    return np.asarray(corners + part.at[:2])
+
+
+def _circle(radius_m: float) -> Array:
     angles = np.linspace(0, 2 * math.pi, 48, endpoint=False)
-    return np.column_stack([np.cos(angles), np.sin(angles)]) * diameters[kind] / 2
+    return np.column_stack([np.cos(angles), np.sin(angles)]) * radius_m
 
 
 def _write(picture: NDArray[np.uint8], text: str, at: tuple[int, int]) -> None:
