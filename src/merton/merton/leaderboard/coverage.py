@@ -6,10 +6,8 @@ The table in docs/reference/ratings.md is what `merton leaderboard coverage` wri
 from __future__ import annotations
 
 import math
-import multiprocessing
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from merton.processes import usable_cores
+from merton.processes import carried_out, usable_cores
 from merton.progress import OnStep
 from merton.rating.checking import logistic, table_of
 from merton.rating.glicko import START_MEAN
@@ -325,17 +323,15 @@ def _in_processes(
     work: Callable[..., Any], jobs: Sequence[tuple[Size, int, int]], progress: OnStep
 ) -> Mapping[tuple[Size, int, int], list[Held]]:
     """Results of the jobs in their order; the largest are begun first, so that no process waits long at the end."""
-    workers = min(usable_cores(), 4, len(jobs))
     cost = {job: job[0].agents * job[0].cases * (job[2] - job[1]) for job in jobs}
+    largest_first = sorted(jobs, key=lambda job: -cost[job])
     start, done, results = time.monotonic(), 0, {}
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(work, *job): job for job in sorted(jobs, key=lambda job: -cost[job])}
-        for future in as_completed(running):
-            job = running[future]
-            results[job] = future.result()
-            done += cost[job]
-            left_s = (time.monotonic() - start) * (sum(cost.values()) / done - 1.0)
-            progress(f"{len(results)} of {len(jobs)} parts simulated, about {left_s / 60:.0f} min left")
+    for index, held in carried_out(work, largest_first, min(usable_cores(), 4)):
+        job = largest_first[index]
+        results[job] = held
+        done += cost[job]
+        left_s = (time.monotonic() - start) * (sum(cost.values()) / done - 1.0)
+        progress(f"{len(results)} of {len(jobs)} parts simulated, about {left_s / 60:.0f} min left")
     return {job: results[job] for job in jobs}
 
 
