@@ -105,6 +105,9 @@ class _Task:
 class Pool(Executor):
     """Workers of an engine, each replaced when it dies. What it was doing is repeated, before all that waits.
 
+    It is for long work of unsure workers, such as trials or models. Where a worker that dies may end it all, as in a
+    computation that is repeated by the same command, `merton.processes.carried_out` is simpler.
+
     All state belongs to one thread; calls, and ends of work, are events for it.
 
     Args:
@@ -127,6 +130,8 @@ class Pool(Executor):
         self._idle: deque[Worker] = deque()
         self._hired = False
         self._error: Exception | None = None
+        self._is_open = True
+        self._lock = threading.Lock()  # no work comes in behind the event that ends the thread
         self._thread = threading.Thread(target=self._serve, name="pool", daemon=True)
         self._thread.start()
 
@@ -134,9 +139,15 @@ class Pool(Executor):
         """Have a function of a module carried out; everything that goes in or out can be pickled.
 
         The future raises what the function raises, or InfrastructureError if workers died of it `ATTEMPTS` times.
+
+        Raises:
+            RuntimeError: after `shutdown`, as of every executor.
         """
         task = _Task(work, arguments)
-        self._events.put(partial(self._waiting.append, task))
+        with self._lock:
+            if not self._is_open:
+                raise RuntimeError("a pool that was shut down takes no more work")
+            self._events.put(partial(self._waiting.append, task))
         return task.future
 
     def share(self, value: object) -> Shared:
@@ -144,8 +155,16 @@ class Pool(Executor):
         return self._engine.share(value)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End all workers at once; unfinished work is lost, and its futures are cancelled."""
-        self._events.put(None)
+        """End all workers at once; unfinished work is lost, and its futures are cancelled or raise InfrastructureError.
+
+        Args:
+            wait, cancel_futures: those of every executor, without effect: a worker is ended in the middle of its work,
+                so nothing is left to wait for.
+        """
+        with self._lock:
+            if self._is_open:
+                self._is_open = False
+                self._events.put(None)
         self._thread.join()
 
     def _serve(self) -> None:

@@ -81,7 +81,8 @@ def carried_out(
     """Carry work out on every job, in processes of this machine; one worker, or one job, runs in this process.
 
     Yields the index of each job with its result, in the order of completion; jobs are begun in their order. If the
-    iterator ends early, by an error or by Ctrl-C, the workers end at once and unfinished work is lost.
+    iterator ends early, by an error or by Ctrl-C, the workers end at once and unfinished work is lost. A worker that
+    dies ends it, too: work that must survive that, or runs on a cluster, is for a `merton.pool.Pool`.
 
     Args:
         work: a function of a module.

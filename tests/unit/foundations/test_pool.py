@@ -161,6 +161,16 @@ def test_interrupted_work_is_not_begun() -> None:
         waiting[0].result()
 
 
+def test_a_pool_that_was_shut_down_takes_no_work() -> None:
+    engine = ThreadEngine()
+    with open_pool(1, engine) as pool:
+        assert pool.submit(abs, -3).result() == 3
+    pool.shutdown()
+    with pytest.raises(RuntimeError, match="shut down takes no more work"):
+        pool.submit(abs, -3)
+    assert engine.hired == engine.ended == 1
+
+
 def test_a_pool_has_a_worker() -> None:
     with pytest.raises(InputError, match="at least one worker is needed, got 0"):
         Pool(ThreadEngine(), 0)
