@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.perception.images import decode_image, encode_image
+from merton.processes import usable_cores
 from merton.progress import OnProgress
 from merton.world.observation import Image
 from merton_studies.people.media.sizes import padded
@@ -71,7 +71,7 @@ def in_parallel(
         What `prepare` raises, for the first source in their order that fails.
     """
     results = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         try:
             for result in pool.map(prepare, sources):
                 results.append(result)

@@ -27,6 +27,7 @@ import cv2
 from merton.errors import InputError
 from merton.files import write_file
 from merton.perception.images import encode_image
+from merton.processes import usable_cores
 from merton.world.observation import Image
 from merton_studies.people.item import Medium
 from merton_studies.people.media.image import decoded, hash_of, make_folder, read_bytes
@@ -170,7 +171,7 @@ def fitted_size(height_px: int, width_px: int) -> tuple[int, int]:
 
 def _encoded(pictures: Iterable[Image]) -> Iterator[tuple[Image, bytes | None]]:
     """Each picture with its JPEG; None for one that is the same object as that before it."""
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     waiting = deque[tuple[Image, "Future[bytes] | None"]]()
     before: Image | None = None
     with ThreadPoolExecutor(cores) as pool:
