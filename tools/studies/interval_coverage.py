@@ -31,7 +31,7 @@ from merton.statistics.correlation import (
     without_each,
 )
 from merton.statistics.intervals import Interval
-from merton.statistics.means import student
+from merton.statistics.means import fisher_z, from_fisher_z, student
 from merton.statistics.raters import pooled_kappa
 from merton.statistics.resampling import interval, resamples
 
@@ -112,9 +112,9 @@ def _left_out(x: Floats, y: Floats, scene: NDArray[np.int64], value: float) -> I
     parts = row_correlations(x[None], y[None], (1.0 - np.eye(scenes))[:, scene])
     if np.isnan(parts).any() or abs(value) == 1.0:
         return None
-    z = np.arctanh(parts)
+    z = fisher_z(parts)
     half = float(student(scenes - 1)) * math.sqrt((scenes - 1) / scenes * float(((z - z.mean()) ** 2).sum()))
-    return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+    return float(from_fisher_z(fisher_z(value) - half)), float(from_fisher_z(fisher_z(value) + half))
 
 
 def levelled(rho: float, scenes: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:

@@ -9,7 +9,16 @@ import pytest
 from scipy.special import expit
 
 from merton.results.text import count_of, formatted, one_line, printable
-from merton.statistics.means import freedom_of_shares, mean, mean_interval, mean_scatter, ranks, wilson
+from merton.statistics.means import (
+    fisher_z,
+    freedom_of_shares,
+    from_fisher_z,
+    mean,
+    mean_interval,
+    mean_scatter,
+    ranks,
+    wilson,
+)
 
 
 def test_missing_values_are_no_part_of_a_mean() -> None:
@@ -24,6 +33,18 @@ def test_wilson_interval() -> None:
     assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
     assert wilson(20, 20)[1] == 1.0
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("ratings", [2.0, 2.000001, 5.0])
+def test_fishers_transform_and_its_inverse(ratings: float) -> None:
+    """Of two ratings it is that of a correlation, next to which those of a little more than two lie."""
+    value = np.linspace(-0.9 / (ratings - 1.0), 0.9, 19)
+    np.testing.assert_allclose(from_fisher_z(fisher_z(value, ratings), ratings), value, atol=1e-12)
+    if ratings < 3.0:
+        np.testing.assert_allclose(fisher_z(value, ratings), np.arctanh(value), atol=1e-5)
+    assert fisher_z(0.5, ratings) == pytest.approx(0.5 * math.log((1.0 + (ratings - 1.0) * 0.5) / 0.5))
+    assert fisher_z(1.0, ratings) == math.inf
+    assert np.isnan(fisher_z(-2.0, ratings))
 
 
 def test_mean_interval() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
-from merton.statistics.means import student
+from merton.statistics.means import fisher_z, from_fisher_z, student
 from merton.statistics.resampling import DRAWS, resamples
 
 Floats = NDArray[np.float64]
@@ -206,8 +206,8 @@ def correlation_interval(draws: Floats, scenes: int, units: int, reliability: fl
     if np.isnan(draws[0]) or abs(draws[0]) > 1.0 - 1e-9:
         return _UNDEFINED
     most = 1.0 - 3.0 / (units**3 - units)  # one exchange of neighbours costs twice as much
-    low, high = difference_interval(np.arctanh(np.clip(draws, -most, most)), scenes, reliability)
-    return Interval(float(np.tanh(low)), float(np.tanh(high)))
+    low, high = difference_interval(fisher_z(np.clip(draws, -most, most)), scenes, reliability)
+    return Interval(float(from_fisher_z(low)), float(from_fisher_z(high)))
 
 
 def difference_interval(draws: Floats, scenes: int, reliability: float | None = None) -> Interval:

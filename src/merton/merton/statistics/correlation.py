@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.stats import rankdata
 
 from merton.statistics.intervals import Interval
-from merton.statistics.means import Z_95, student
+from merton.statistics.means import Z_95, fisher_z, from_fisher_z, student
 
 MINIMUM_SHARED = 3
 """Images two models must have in common for a correlation of their scores."""
@@ -69,9 +69,9 @@ def correlations_with_intervals(
     """
     stratum = np.zeros(scores.shape[1]) if strata is None else np.asarray(strata)
     parts = np.stack([rank_correlations(scores[:, kept], stratum[kept]) for kept in without_each(scenes)])
-    z = _fisher(parts)
+    z = _transformed(parts)
     half = _half_width(z)
-    return parts[0], np.stack([np.tanh(z[0] - half), np.tanh(z[0] + half)], axis=-1)
+    return parts[0], from_fisher_z(np.stack([z[0] - half, z[0] + half], axis=-1))
 
 
 def without_each(scenes: ArrayLike) -> list[NDArray[np.bool_]]:
@@ -100,9 +100,8 @@ def correlation_left_out(parts: NDArray[np.float64]) -> Interval:
     Returns:
         NaN where a correlation is undefined, as a whole or without a scene, and where it is 1 or -1; of a single scene.
     """
-    z = _fisher(parts)
-    half = float(_half_width(z))
-    return Interval(math.tanh(z[0] - half), math.tanh(z[0] + half))
+    z = _transformed(parts)
+    return _around(z[0], float(_half_width(z)))
 
 
 def difference_left_out(parts: NDArray[np.float64]) -> Interval:
@@ -113,8 +112,7 @@ def difference_left_out(parts: NDArray[np.float64]) -> Interval:
 
 def fisher_interval(correlation: float, n: int) -> Interval:
     """95 % interval of a correlation, within -1..1, over n > 3 independent units, by Fisher's transform (1921)."""
-    half = Z_95 / math.sqrt(n - 3)
-    return Interval(math.tanh(math.atanh(correlation) - half), math.tanh(math.atanh(correlation) + half))
+    return _around(fisher_z(correlation), Z_95 / math.sqrt(n - 3))
 
 
 def average_with_interval(scores: NDArray[np.float64], scenes: ArrayLike) -> tuple[float, Interval | None]:
@@ -173,7 +171,11 @@ def _half_width(parts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(float(student(groups - 1)) * deviation)
 
 
-def _fisher(correlations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fisher's transform; NaN for 1 and -1."""
-    inside = np.where(np.abs(correlations) < 1.0 - 1e-12, correlations, np.nan)
-    return np.asarray(np.arctanh(inside))
+def _transformed(correlations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`fisher_z`; NaN for 1 and -1."""
+    return fisher_z(np.where(np.abs(correlations) < 1.0 - 1e-12, correlations, np.nan))
+
+
+def _around(z: NDArray[np.float64], half: float) -> Interval:
+    """The interval of a correlation whose transform is `z`, with a half-width of that."""
+    return Interval(float(from_fisher_z(z - half)), float(from_fisher_z(z + half)))

@@ -10,14 +10,12 @@ import numpy as np
 
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
-from merton.statistics.means import middle, student
+from merton.statistics.means import fisher_z, from_fisher_z, middle, student
 from merton.statistics.rater_draws import (
     ROUNDING,
     Floats,
     RaterAgreement,
     drawn_sums,
-    fisher_z,
-    from_fisher_z,
     labels_of,
     of_draws,
 )

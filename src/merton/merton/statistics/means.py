@@ -58,6 +58,31 @@ def student(freedom: ArrayLike) -> Floats:
     return np.asarray(stdtrit(freedom, ENDS[1]))
 
 
+def fisher_z(value: ArrayLike, ratings: float = 2.0) -> Floats:
+    """Fisher's transform, in which a coefficient scatters alike whatever its value.
+
+    Of a correlation it is the inverse hyperbolic tangent (1921); of an agreement of k ratings of an item it is
+    log((1 + (k - 1) value) / (1 - value)) / 2 (1925, section 39), which for two is the same.
+
+    Args:
+        value: of any shape. Infinite or NaN outside of -1 / (ratings - 1) < value < 1.
+        ratings: of an item.
+    """
+    coefficient = np.asarray(value, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if ratings == 2.0:
+            return np.asarray(np.arctanh(coefficient))
+        return np.asarray(0.5 * np.log((1.0 + (ratings - 1.0) * coefficient) / (1.0 - coefficient)))
+
+
+def from_fisher_z(z: ArrayLike, ratings: float = 2.0) -> Floats:
+    """The inverse of `fisher_z`."""
+    if ratings == 2.0:
+        return np.asarray(np.tanh(z))
+    grown = np.expm1(2.0 * np.asarray(z, float))
+    return np.asarray(grown / (grown + ratings))
+
+
 def middle(draws: ArrayLike) -> Interval:
     """The two draws (n,), n >= 1, between which the middle 95 % of them lie; NaN is not allowed, infinities are."""
     low, high = np.quantile(np.asarray(draws, float), ENDS, method="nearest")

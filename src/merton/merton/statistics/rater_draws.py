@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.statistics.intervals import Interval, interval_text
-from merton.statistics.means import student
+from merton.statistics.means import fisher_z, from_fisher_z, student
 from merton.statistics.resampling import resamples
 
 Floats = NDArray[np.float64]
@@ -79,22 +79,6 @@ def of_draws(values: Floats, rated: NDArray[np.bool_], labels: Sequence[str], ra
         return RaterAgreement(None, None, len(labels), clusters, left_out)
     found = _interval(value, values[1:], clusters, ratings)
     return RaterAgreement(value, found, len(labels), clusters, left_out)
-
-
-def fisher_z(value: Floats, ratings: float = 2.0) -> Floats:
-    """The transform in which a coefficient scatters alike whatever its value, of so many ratings of an item.
-
-    log((1 + (k - 1) value) / (1 - value)) / 2 (Fisher 1925, section 39); of two ratings the inverse hyperbolic tangent.
-    Infinite or NaN outside of -1 / (k - 1) < value < 1.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(0.5 * np.log((1.0 + (ratings - 1.0) * value) / (1.0 - value)))
-
-
-def from_fisher_z(z: Floats, ratings: float = 2.0) -> Floats:
-    """The inverse of `fisher_z`."""
-    grown = np.expm1(2.0 * z)
-    return np.asarray(grown / (grown + ratings))
 
 
 def _interval(value: float, draws: Floats, clusters: int, ratings: float) -> Interval | None:

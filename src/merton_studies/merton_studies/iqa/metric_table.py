@@ -14,7 +14,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic, srcc
 from merton.statistics.correlation import correlations_with_intervals
 from merton.statistics.intervals import Interval
-from merton.statistics.means import student
+from merton.statistics.means import fisher_z, from_fisher_z, student
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.opinion import Opinions
 from merton_studies.opinions.sensitivity import JND
@@ -243,7 +243,7 @@ def _cell(repeats: Sequence[Mapping[str, float | None]], indicator: str) -> Cell
     low, high = math.nan, math.nan
     if indicator == "srcc":
         ends = [_known(_or_nan(repeat.get(end)) for repeat in repeats) for end in ("low", "high")]
-        low, high = (float(np.tanh(np.arctanh(end).mean())) if len(end) else math.nan for end in ends)
+        low, high = (float(from_fisher_z(fisher_z(end).mean())) if len(end) else math.nan for end in ends)
     sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     n = float(_known(_or_nan(repeat.get("n")) for repeat in repeats).mean())
     return Cell(float(values.mean()), sd, low, high, n, len(values), every)
