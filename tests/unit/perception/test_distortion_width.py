@@ -104,8 +104,8 @@ GOLDEN = {  # CRC-32 at levels 1 and 5 of 640 pixels, recorded from commit a30c3
 }
 BEFORE_OPENCV_5 = {"color_shift": (1035902088, 3900257538), "clock_jittering": (2788490050, 1186020536)}
 """The types with other bytes under OpenCV 4, recorded with 0.1.0, the same for 4.11, 4.12 and 4.14 and for NumPy 1.26
-and 2.2: at most one grey level apart, in at most 9 % of the values. Those of `cnn_denoise` differ in .02 % of the values,
-by NumPy's release too, and are not recorded."""
+and 2.2: at most one grey level apart, in at most 9 % of the values. Those of `cnn_denoise` differ in .02 % of the
+values, by NumPy's release too, and are not recorded."""
 
 
 def test_the_reference_width_gives_the_values_as_they_are_written() -> None:
