@@ -10,7 +10,7 @@ python=${PYTHON:-python3}
 not_here=(recording/test_recording.py simulation/test_description.py decision/test_openvla.py models/test_catalogue.py
   perception/test_learned_metrics.py perception/test_quality_remote.py perception/test_images.py)
 # tests of the simulator or of served pages in wings that need neither
-not_plain=(cognition/test_final_answer.py pages/test_pages.py statistics/test_gate_choice.py)
+not_plain=(cognition/test_final_answer.py pages/test_pages.py statistics/test_gate_choice.py world/test_arms.py)
 
 lowest() { # NAME EXTRAS FOLDERS...: an environment with these extras, and the tests of these folders in it
   local environment=build/lowest/$1 extras=$2 pip
