@@ -27,6 +27,7 @@ SECTIONS = {
     ),
     "Models and images": (
         *("use/models", "use/adding_a_model", "use/serving", "use/adding_a_distortion", "use/dataset"),
+        "use/adding_a_metric",
         *("studies/annotate", "studies/quality", "studies/learned_metrics", "studies/curation"),
     ),
     "Boards": (
