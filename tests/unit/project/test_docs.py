@@ -11,7 +11,8 @@ from urllib.parse import unquote
 import pytest
 from PIL import Image
 
-from merton.cli.main import app
+from merton.cli.main import COMMANDS, app
+from merton.cli.tree import STUDIES
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode
@@ -72,6 +73,18 @@ def test_links_have_targets(document: Path) -> None:
         assert target.exists(), f"{document.name} links to {link}"
         assert target.is_relative_to(ROOT), f"{document.name} links out of the checkout: {link}"
         assert not anchor or anchor in anchors(target), f"{document.name} links to {link}"
+
+
+def test_commands_in_documents_exist() -> None:
+    commands = {name for _, name, _, _ in COMMANDS} | {name.split()[0] for name in STUDIES}
+    wrong = [
+        f"{document.relative_to(ROOT)}: merton {word}"
+        for document in DOCUMENTS
+        for code in in_code(document.read_text(encoding="utf-8"))
+        for word in re.findall(r"^merton ([a-z]+)", code)
+        if word not in commands
+    ]
+    assert wrong == []
 
 
 def test_every_document_can_be_found_from_the_readme() -> None:
