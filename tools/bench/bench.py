@@ -136,8 +136,8 @@ class Trivial:
 def protocols() -> dict[str, float]:
     """Answers and actions per second over loopback, 640x480 PNG or arrays, the model in a process of its own.
 
-    What is left when the model takes no time: encoding, wire, decoding, conversion. "openpi_224" sends images that need
-    no resizing.
+    The model takes no time, so this is encoding, wire, decoding and conversion. "openpi_224" sends images that need no
+    resizing.
     """
     import subprocess
     from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +204,7 @@ def stop_latency() -> dict[str, Any]:
 
 
 def model_nodes() -> dict[str, Any]:
-    """What vlm_node and vla_node add to their models at 640x480 [ms]: see `model_nodes.py`."""
+    """The time that vlm_node and vla_node add to their models at 640x480 [ms]: see `model_nodes.py`."""
     return from_script("model_nodes.py")
 
 

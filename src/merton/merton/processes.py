@@ -232,7 +232,7 @@ class SupervisedDriver:
 
         Args:
             wait: for a process that has long not read any, until it does or is replaced. False: refuse the message, so
-                that those which are sent again and again leave room for others, and block nobody.
+                that those which are sent again and again leave room for others, and block no caller.
 
         Raises:
             InfrastructureError: no process runs, or there is no room for a message that does not wait.

@@ -695,7 +695,9 @@ def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000, n
     shown = f"[{host}]" if ":" in host else host
     print(f"{path} serves {protocol} at {running.scheme}://{shown}:{running.port}", flush=True)
     if host not in LOOPBACK:
-        print("anyone who reaches that port may use the model: there is no password", file=sys.stderr, flush=True)
+        print(
+            "every program that reaches that port may use the model: there is no password", file=sys.stderr, flush=True
+        )
     # A daemon, as are the threads of its connections: a model that hangs does not keep the process alive.
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The embedded cell: a UR5, a gripper and a few objects, simulated in lockstep with the commanding program."""
+"""The embedded cell: the arm, a gripper and a few objects, simulated in lockstep with the commanding program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded MuJoCo cell behind the topics of the hardware, a UR5 with a 2F-140.
+"""The embedded MuJoCo cell behind the topics of the hardware: the arm of the cell with its gripper.
 
 Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still. It stands
 as well while the commander's heartbeat is silent: the motion is late then, and goes on as if nothing had happened.

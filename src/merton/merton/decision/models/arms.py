@@ -1,7 +1,7 @@
 """Forward kinematics, from published numbers, of the arms that joint-space models were trained on.
 
 The joint angles of such a policy are those of its own arm, whose kinematics give the motion of the hand. Those of the
-cell's UR5 are in `merton.execution`, which no other stage may import.
+arm of the cell are in `merton.execution`, which no other stage may import.
 """
 
 from __future__ import annotations

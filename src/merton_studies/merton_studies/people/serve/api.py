@@ -89,7 +89,7 @@ class Api:
     async def register(self, request: Request) -> Response:
         """{name} to {token, rater}: the token is shown once, and opens this person's work from then on."""
         if not self._people.may_register(bearer(request)):
-            raise HTTPException(403, "this study takes nobody else in; ask for a link of your own")
+            raise HTTPException(403, "this study is closed to registration; ask for a link of your own")
         name = (await self._body(request)).get("name")
         if not isinstance(name, str):
             raise HTTPException(422, "a registration has a name, a text")
