@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -78,3 +79,24 @@ def test_the_tree_of_commands_loads_no_numerics() -> None:
     code = "import sys, merton.cli.main; print({'numpy', 'cv2', 'sqlalchemy'} & {*sys.modules})"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "set()"
+
+
+def test_a_broken_package_of_commands_stops_no_other_command(tmp_path: Path) -> None:
+    """An import that fails, and a command for a panel that does not exist."""
+    (tmp_path / "broken.py").write_text("raise ValueError('not\\ntoday')\n")
+    (tmp_path / "astray.py").write_text("def add(app):\n    app.add('Toys', 'kite', print, 'Fly')\n")
+    for name in ("broken", "astray"):
+        about = tmp_path / f"{name}-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: the-{name}\nVersion: 1\n")
+        (about / "entry_points.txt").write_text(f"[merton.commands]\nx = {name}:add\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])}
+    command = [sys.executable, "-m", "merton", "errors"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert "UNREACHABLE" in ended.stdout
+    assert sorted(ended.stderr.splitlines()) == [
+        "merton: the commands of the-astray cannot be loaded: unknown panel 'Toys'; choose one of: "
+        "Boards, Data, Lab, Start here, Studies",
+        f"merton: the commands of the-broken cannot be loaded: ValueError: not today ({tmp_path}/broken.py, line 1)",
+    ]

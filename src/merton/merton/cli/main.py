@@ -22,7 +22,7 @@ from merton.cli.plan import plan_command
 from merton.cli.rate import rate_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
-from merton.errors import ErrorCode, InputError, MertonError, missing_library
+from merton.errors import ErrorCode, InputError, MertonError, missing_library, reason_of
 from merton.processes import ENDING
 
 USER_MISTAKE = 2
@@ -69,8 +69,19 @@ COMMANDS = (
 
 for _panel, _name, _command, _line in COMMANDS:
     app.add(_panel, _name, _command, _line)
-for _point in entry_points(group="merton.commands"):  # of other packages, such as merton_studies
-    _point.load()(app)
+
+
+def _add_commands_of_packages() -> None:
+    """Add the commands of other packages, such as merton_studies; a line names one that is broken."""
+    for point in entry_points(group="merton.commands"):
+        try:
+            point.load()(app)
+        except Exception as error:
+            distribution = point.dist.name if point.dist else point.value
+            print_err(f"merton: the commands of {distribution} cannot be loaded: {reason_of(error)}")
+
+
+_add_commands_of_packages()
 
 
 def _print_version(wanted: bool) -> None:
