@@ -185,32 +185,54 @@ def missing(module: str, extra: str, user: str) -> MissingDependencyError:
     return MissingDependencyError(f"{user} needs {module}: {install_line(extra)}")
 
 
+STUDIES_EXTRAS = ("curation", "people")
+"""Extras of merton-studies; all others are of merton."""
+
+
 def install_line(extra: str) -> str:
-    """How the Python that runs gets an extra: see `pip_line`.
+    """A clause that says how the Python that runs gets an extra.
 
     The command names the distribution whose metadata has the extra, at the version that is installed: pip then adds the
-    extra's packages and leaves the rest as it is.
+    extra's packages and leaves the rest as it is. Where none is installed, it names the folder of the checkout.
     """
-    return pip_line(extra_requirement(extra))
+    for name in ("merton", "merton-studies"):
+        for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
+            if extra in (installed.metadata.get_all("Provides-Extra") or ()):
+                return _pip_line(f"{name}[{extra}]=={installed.version}")
+    return _from_sources("merton-studies" if extra in STUDIES_EXTRAS else "merton", extra)
 
 
-def pip_line(requirement: str) -> str:
+def studies_line() -> str:
+    """A clause that says how the Python that runs gets merton-studies."""
+    return _from_sources("merton-studies")
+
+
+def _from_sources(distribution: str, extra: str = "") -> str:
+    """How a distribution is installed that is not: from its folder in the checkout, elsewhere from its wheel.
+
+    Its bare name would not do: an index has another project named merton.
+    """
+    if (checkout := _checkout()) is None:
+        asked = f"{__version__} with the extra {extra}" if extra else __version__
+        return f"install the wheel of {distribution} {asked}, which `make dist` in a checkout writes"
+    folder = checkout if distribution == "merton" else checkout / "src" / "merton_studies"
+    return _pip_line(f"{folder}[{extra}]" if extra else str(folder))
+
+
+def _pip_line(requirement: str) -> str:
     """A clause that ends with the command that installs a requirement, for any shell and any folder.
 
     In a checkout the packages that it brings are those that `requirements/lock.txt` pins.
     """
-    lock = Path(__file__).resolve().parents[3] / "requirements" / "lock.txt"
-    pins = ("-c", str(lock)) if lock.is_file() else ()
+    checkout = _checkout()
+    pins = () if checkout is None else ("-c", str(checkout / "requirements" / "lock.txt"))
     return f"install it with {shlex.join((sys.executable, '-m', 'pip', 'install', *pins, requirement))}"
 
 
-def extra_requirement(extra: str) -> str:
-    """An extra as pip takes it: `merton[sim]==0.1.0`; of the library where no installed distribution has it."""
-    for name in ("merton", "merton-studies"):
-        for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
-            if extra in (installed.metadata.get_all("Provides-Extra") or ()):
-                return f"{name}[{extra}]=={installed.version}"
-    return f"merton[{extra}]=={__version__}"
+def _checkout() -> Path | None:
+    """The root of the checkout that this file is in; None in an installed wheel."""
+    root = Path(__file__).resolve().parents[3]
+    return root if (root / "requirements" / "lock.txt").is_file() else None
 
 
 @contextmanager

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+import merton as library
 from merton.cli import tree
 from merton.cli.main import app
 from merton_studies.cli import commands
 
+ROOT = Path(library.__file__).parents[3]
 WITHOUT = "import importlib.metadata as m; m.entry_points = lambda **_: (); from merton.cli.main import main; main()"
 """The command as where only the loop is installed: no package adds commands."""
 
@@ -33,7 +37,9 @@ def test_a_command_of_an_absent_package_says_how_to_install_it(line: list[str]) 
     done = merton(*line, "--help")
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith(f"merton: `merton {' '.join(line)}` needs the package merton-studies: install it with ")
+    pip = [sys.executable, "-m", "pip", "install", "-c", str(ROOT / "requirements/lock.txt")]
+    install = shlex.join([*pip, str(ROOT / "src/merton_studies")])
+    assert sentence == f"merton: `merton {' '.join(line)}` needs the package merton-studies: install it with {install}"
 
 
 def test_the_loop_alone_shows_its_own_commands() -> None:

@@ -25,8 +25,10 @@ from merton.errors import (
     MertonError,
     MissingDependencyError,
     UnknownNameError,
+    install_line,
     needing,
     require,
+    studies_line,
 )
 from merton.experiment.plan import ExperimentSpec
 from merton.files import UNFINISHED, claim_folder, refuse_filled, resource, write_file, written_whole
@@ -241,6 +243,26 @@ def test_a_missing_module_is_named_with_the_extra_that_brings_it() -> None:
     assert lock.is_file(), "the command can be pasted into any shell, in any folder"
     command = [sys.executable, "-m", "pip", "install", "-c", str(lock), f"merton[dataset]=={merton.__version__}"]
     assert str(caught.value) == f"a test needs no_such_module: install it with {shlex.join(command)}"
+
+
+@pytest.mark.parametrize(("extra", "folder"), [("sim", "."), ("people", "src/merton_studies")])
+def test_an_extra_of_a_checkout_that_is_not_installed_comes_from_its_folder(
+    extra: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.distributions", lambda **_: ())
+    root = Path(merton.__file__).parents[3]
+    pip = [sys.executable, "-m", "pip", "install", "-c", str(root / "requirements/lock.txt")]
+    assert install_line(extra) == f"install it with {shlex.join([*pip, f'{root / folder}[{extra}]'])}"
+
+
+def test_without_a_checkout_packages_come_from_their_wheels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An index has another project named merton."""
+    monkeypatch.setattr("importlib.metadata.distributions", lambda **_: ())
+    monkeypatch.setattr("merton.errors.__file__", str(tmp_path / "python/site-packages/merton/errors.py"))
+    made = f"{merton.__version__}{{}}, which `make dist` in a checkout writes"
+    assert studies_line() == f"install the wheel of merton-studies {made.format('')}"
+    assert install_line("sim") == f"install the wheel of merton {made.format(' with the extra sim')}"
+    assert install_line("people") == f"install the wheel of merton-studies {made.format(' with the extra people')}"
 
 
 def test_a_broken_module_of_an_extra_is_named_with_its_error() -> None:

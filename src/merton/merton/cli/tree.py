@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from merton import __version__
 from merton.cli.console import STDOUT
-from merton.errors import InputError, MissingDependencyError, near_miss, pip_line
+from merton.errors import InputError, MissingDependencyError, UnknownNameError, near_miss, studies_line
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
@@ -22,12 +20,6 @@ STUDIES = (
     "leaderboard answers",
 )
 """Commands of the package merton_studies, by which one that is called without it says what to install."""
-
-
-def _studies() -> str:
-    """The package merton_studies as pip takes it: the folder in the checkout, or the name at this version."""
-    folder = Path(__file__).resolve().parents[3] / "merton_studies"
-    return str(folder) if folder.is_dir() else f"merton-studies=={__version__}"
 
 
 class _PlainFlags:
@@ -55,7 +47,7 @@ class Group(_PlainFlags, TyperGroup):
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
             full = f"{ctx.command_path} {name}"
             if full.partition(" ")[2] in STUDIES:
-                raise MissingDependencyError(f"`{full}` needs the package merton-studies: {pip_line(_studies())}")
+                raise MissingDependencyError(f"`{full}` needs the package merton-studies: {studies_line()}")
             root = ctx.find_root()
             places = (
                 (ctx, self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)),
@@ -90,7 +82,9 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def add(self, panel: str, name: str, command: Callable[..., Any] | typer.Typer, line: str) -> None:
-        """Add a command or a group, with its panel (of `PANELS`) and its line there."""
+        """Add a command or a group, with its panel and its line there; raises UnknownNameError for none of `PANELS`."""
+        if panel not in PANELS:
+            raise UnknownNameError("panel", panel, PANELS)
         if isinstance(command, typer.Typer):
             self.add_typer(command, name=name, short_help=line, rich_help_panel=panel)
         else:
