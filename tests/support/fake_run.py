@@ -130,6 +130,7 @@ def make_fake_run(
         "python": "3.11.2",
         "platform": "Linux-6.1-x86_64, 2 cores",
         "packages": {"numpy": "2.4.6", "mujoco": "4.0.0", "opencv": "5.0.0"},
+        "arm": "UR5",
         "seed": 7,
         "experiment_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "wall_s": 412.6,

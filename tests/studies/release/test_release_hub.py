@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from merton.cli.main import app
-from merton.errors import InputError
+from merton.errors import FileError, InputError
 from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.perception.dataset import layout
 from merton.perception.images import read_image
@@ -50,7 +50,8 @@ def write_run(folder: Path, name: str) -> Path:
     run = folder / name
     run.mkdir(parents=True)
     (run / "experiment.yaml").write_text("name: small\n", encoding="utf-8")
-    (run / "run.json").write_text(json.dumps({"id": name, "merton": "0.1", "seed": 7, "experiment_sha256": "ab"}))
+    about = {"id": name, "merton": "0.1", "arm": "UR5", "seed": 7, "experiment_sha256": "ab"}
+    (run / "run.json").write_text(json.dumps(about))
     with ResultStore(run / "results.sqlite") as store:
         store.register_agent("servo", "3", "cd" * 32)
         store.record_all(trials(name))
@@ -300,6 +301,16 @@ def test_opinions_of_another_dataset_are_refused(content: Content, tmp_path: Pat
     other = write_miniature(tmp_path / "other", scenes=1, side_px=16, levels=(1,))
     with pytest.raises(InputError, match="holds opinions of another dataset than the one that is named with --dataset"):
         export_hub(tmp_path / "out", Content(dataset=other, opinions=content.opinions), ABOUT)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_names_no_arm_is_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path, "armless")
+    (run / "run.json").write_text('{"id": "armless"}')
+    with pytest.raises(
+        FileError, match=r"armless/run\.json does not name the arm of its run in `arm`: put the run\.json"
+    ):
+        export_hub(tmp_path / "out", Content(runs=[run]), ABOUT)
     assert not (tmp_path / "out").exists()
 
 

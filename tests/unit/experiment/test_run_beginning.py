@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from merton.errors import InputError
+from merton.errors import FileError, InputError
 from merton.experiment.run import RunDirectory
 from merton.experiment.run_names import find_run, latest_run, run_folders, summarize
 
@@ -66,6 +67,17 @@ def test_a_run_without_its_description_is_refused_for_that(file: Path, tmp_path:
     if content is not None:
         (run.path / "run.json").write_text(content)
     with pytest.raises(InputError, match=r"mine has no run\.json that says with which levels and defaults it began"):
+        RunDirectory(run.path).check_experiment(file)
+
+
+def test_a_run_whose_description_names_no_arm_is_refused_for_that(file: Path, tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "runs", file, "mine")
+    about = json.loads((run.path / "run.json").read_text())
+    del about["arm"]
+    run.write_json("run.json", about)
+    with pytest.raises(
+        FileError, match=r"mine/run\.json does not name the arm of its run in `arm`: put the run\.json back"
+    ):
         RunDirectory(run.path).check_experiment(file)
 
 

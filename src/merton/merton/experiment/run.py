@@ -24,7 +24,7 @@ from merton import __version__
 from merton.cognition.models.base import MODELS
 from merton.config import load
 from merton.decision.models.base import POLICIES
-from merton.errors import InfrastructureError, InputError
+from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
@@ -159,8 +159,8 @@ class RunDirectory:
 
     @property
     def arm(self) -> str:
-        """The arm of its cell, a name of `merton.world.arms`; a UR5 if it is from before there were others."""
-        return str(_json_object(self.path / "run.json").get("arm", "UR5"))
+        """The arm of its cell, a name of `merton.world.arms`; raises FileError if run.json does not name it."""
+        return arm_of(_json_object(self.path / "run.json"), self.path / "run.json")
 
     @property
     def in_process(self) -> bool:
@@ -275,6 +275,13 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
 
 def _json(content: Any) -> bytes:
     return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
+
+
+def arm_of(about: Mapping[str, Any], file: Path) -> str:
+    """The arm that a run was begun with, from the content of its run.json, `file`; raises FileError if it is absent."""
+    if not isinstance(arm := about.get("arm"), str):
+        raise FileError(f"{file} does not name the arm of its run in `arm`: put the run.json back that it began with")
+    return arm
 
 
 def _json_object(file: Path) -> dict[str, Any]:

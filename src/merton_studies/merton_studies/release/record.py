@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
+from merton.experiment.run import arm_of
 from merton.experiment.run_names import find_run
 from merton.leaderboard.snapshot.contents import Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_json
@@ -108,7 +109,8 @@ def record(runs: Sequence[Path], boards: Sequence[str], progress: OnStep) -> Dat
         progress: called with a line of text at the start of each long step.
 
     Raises:
-        InputError: a run or a board does not exist or cannot be rated, or one run is named twice.
+        InputError: a run or a board does not exist or cannot be rated, a run.json does not name the arm of its run,
+            or one run is named twice.
         InfrastructureError: a record cannot be read.
     """
     part, snapshots = DatasetPart(), list[Snapshot]()
@@ -142,9 +144,9 @@ def _trials(part: DatasetPart, folders: Sequence[Path]) -> list[TrialRecord]:
         if {trial.experiment for trial in own} & {trial.experiment for trial in found}:
             raise InputError(f"the run {folder.name} is named twice, or is a copy of another one that is named")
         found += own
-        about = json_object(folder / "run.json") if (folder / "run.json").is_file() else {}
+        about = json_object(folder / "run.json")
         name = str(about.get("id", folder.name))
-        arms.add(str(about.get("arm", "UR5")))
+        arms.add(arm_of(about, folder / "run.json"))
         part.provenance += flat({key: about[key] for key in _MADE[1:] if key in about}, f"run {name} · ")
         part.provenance.append((f"run {name} · experiment_sha256", str(about.get("experiment_sha256", ""))))
     outcomes = Counter(trial.outcome.value for trial in found)

@@ -46,7 +46,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
         on_progress: called with trials done and all.
 
     Raises:
-        InputError: no such rate, `out` holds something else, or the run has no trial to be exported.
+        InputError: no such rate, `out` holds something else, or the run has no trial to be exported or names no arm.
         InfrastructureError: a model cannot be asked, or a file cannot be written.
         MissingDependencyError: PyAV or pyarrow is not installed.
     """
@@ -55,6 +55,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
     if not 1 <= fps <= MOST_HZ:
         raise InputError(f"a run has at most {MOST_HZ} frames a second, got {fps}; choose 1 to {MOST_HZ}")
     directory = RunDirectory(run)
+    arm = directory.arm  # refused before the work
     with ResultStore(directory.database, read_only=True) as store:
         records = store.records(directory.id)
     agents = {agent.id for agent in directory.spec.agents}
@@ -81,7 +82,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
         if not made:
             raise InputError(f"{run} cannot be exported: {left_out[0]}")
         provenance = {
-            **asked, "merton": __version__, "robot": directory.arm, "seed": directory.spec.seed, "left_out": left_out,
+            **asked, "merton": __version__, "robot": arm, "seed": directory.spec.seed, "left_out": left_out,
             "pictures": "what the cell's cameras showed, through the distortion of the trial",
             "limits": "Simulated in MuJoCo, not recorded at a robot. Between two decisions of a policy the clock stood "
             "still. The agents are programs, not people.",
