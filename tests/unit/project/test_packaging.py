@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import merton
+from merton.errors import STUDIES_EXTRAS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +38,7 @@ ROOT = LIBRARY.parents[2]
 STUDIES = ROOT / "src/merton_studies"
 LOCK = ROOT / "requirements/lock.txt"
 PROJECTS = [ROOT / "pyproject.toml", STUDIES / "pyproject.toml"]
+BYTE_CODE = (".pyc", ".nbi", ".nbc")
 NOT_LOCKED = {"lerobot"}
 """Extras that want another torch than the lock's: each needs an environment of its own."""
 
@@ -45,25 +47,57 @@ NOT_LOCKED = {"lerobot"}
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The wheel, built twice in processes of different hash seeds: from the checkout, and from its source archive."""
     pytest.importorskip("hatchling", reason="hatchling is not installed: make setup")
-    folders = [tmp_path_factory.mktemp(f"dist{number}") for number in "12"]
-    built(ROOT, folders[0], "wheel", "1")
-    built(ROOT, folders[1], "sdist", "2")
-    shutil.unpack_archive(next(folders[1].glob("*.tar.gz")), folders[1])
-    built(next(path for path in folders[1].iterdir() if path.is_dir()), folders[1], "wheel", "2")
-    return [next(folder.glob("*.whl")) for folder in folders]
+    folder = tmp_path_factory.mktemp("dist")
+    built(ROOT, folder, "wheel", "1", "hatchling.build")
+    return [next(folder.glob("*.whl")), wheel_again(ROOT, tmp_path_factory.mktemp("again"), "hatchling.build")]
 
 
-def built(project: Path, folder: Path, kind: str, seed: str) -> None:
+@pytest.fixture(scope="module")
+def studies_wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """As `wheels`, of merton-studies; its backend writes beside the sources, so they are a copy."""
+    pytest.importorskip("setuptools", reason="setuptools is not installed: make setup")
+    folder = tmp_path_factory.mktemp("dist")
+    copy = copy_with_byte_code(STUDIES, folder)
+    built(copy, folder, "wheel", "1", "setuptools.build_meta")
+    again = wheel_again(copy, tmp_path_factory.mktemp("again"), "setuptools.build_meta")
+    return [next(folder.glob("*.whl")), again]
+
+
+def copy_with_byte_code(package: Path, root: Path) -> Path:
+    """A copy of a folder of src below another root, with byte code of Python and numba in each of its folders."""
+    copy = root / "src" / package.name
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    library = copy / package.name
+    for folder in [library, *(path for path in library.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").mkdir()
+        for suffix in BYTE_CODE:
+            (folder / "__pycache__" / f"module{suffix}").touch()
+    return copy
+
+
+def wheel_again(project: Path, copy: Path, backend: str) -> Path:
+    """The wheel of the source archive of a project, both built below the folder `copy`."""
+    built(project, copy, "sdist", "2", backend)
+    shutil.unpack_archive(next(copy.glob("*.tar.gz")), copy)
+    built(next(copy.glob("merton*/")), copy, "wheel", "2", backend)
+    return next(copy.glob("*.whl"))
+
+
+def built(project: Path, folder: Path, kind: str, seed: str, backend: str) -> None:
     """Build the wheel or the sdist of a project."""
-    code = f"from hatchling.build import build_{kind}; build_{kind}({str(folder)!r})"
+    code = f"from {backend} import build_{kind}; build_{kind}({str(folder)!r})"
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "PYTHONHASHSEED": seed}
     subprocess.run([sys.executable, "-c", code], cwd=project, env=environment, check=True, capture_output=True)
 
 
 def kept(folder: Path) -> set[str]:
-    """The files below a folder that belong to the sources, relative to it."""
-    files = (file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    return {str(file.relative_to(folder)) for file in files if file.suffix not in (".pyc", ".nbi", ".nbc")}
+    """The files below a folder of sources that belong to them, relative to it: all but byte code."""
+    return {name for name in files(folder) if "__pycache__" not in name and not name.endswith(BYTE_CODE)}
+
+
+def files(folder: Path) -> set[str]:
+    """The files below a folder, relative to it."""
+    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
 
 
 @cache
@@ -91,9 +125,10 @@ def pins() -> dict[str, list[Requirement]]:
     return result
 
 
-def test_a_wheel_has_the_same_bytes_again(wheels: list[Path]) -> None:
+@pytest.mark.parametrize("package", ["wheels", "studies_wheels"])
+def test_a_wheel_has_the_same_bytes_again(package: str, request: pytest.FixtureRequest) -> None:
     """From the checkout, and from the source archive."""
-    first, second = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels)
+    first, second = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in request.getfixturevalue(package))
     assert first == second
 
 
@@ -103,24 +138,28 @@ def test_a_wheel_has_every_file_of_the_library_and_what_it_reads(wheels: list[Pa
     assert names == {f"merton/{name}" for name in kept(LIBRARY)} | shared
 
 
-def test_the_wheel_of_the_studies_has_every_file_of_them(tmp_path: Path) -> None:
+def test_the_wheel_of_the_studies_has_every_file_of_them(studies_wheels: list[Path]) -> None:
     """pip and colcon build it by one file."""
-    pytest.importorskip("setuptools", reason="setuptools is not installed: make setup")
-    code = f"from setuptools import setup; setup(script_args=['-q', 'build', '-b', {str(tmp_path)!r}, "
-    code += f"'--build-lib', {str(tmp_path / 'lib')!r}, 'egg_info', '--egg-base', {str(tmp_path)!r}])"
-    subprocess.run([sys.executable, "-c", code], cwd=STUDIES, check=True, capture_output=True)
-    assert kept(tmp_path / "lib/merton_studies") == kept(STUDIES / "merton_studies")
-    assert "merton[dataset]==" in (tmp_path / "merton_studies.egg-info/requires.txt").read_text(encoding="utf-8")
+    archive = zipfile.ZipFile(studies_wheels[0])
+    names = {name for name in archive.namelist() if name.startswith("merton_studies/")}
+    assert names == {f"merton_studies/{name}" for name in kept(STUDIES / "merton_studies")}
+    assert "merton_studies/py.typed" in names
+    (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+    assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+    requires = message_from_bytes(archive.read(f"merton_studies-{merton.__version__}.dist-info/METADATA"))
+    assert f"merton[dataset]=={merton.__version__}" in (requires.get_all("Requires-Dist") or [])
 
 
 def test_colcon_installs_the_same_files_and_the_same_command(wheels: list[Path], tmp_path: Path) -> None:
     """By src/merton/setup.cfg and setup.py."""
     pytest.importorskip("setuptools", reason="setuptools is not installed: make setup")
     if sys.version_info >= (3, 11):  # colcon's Python of Jazzy is 3.12
+        shutil.copyfile(PROJECTS[0], tmp_path / "pyproject.toml")  # setup.py reads it
+        copy = copy_with_byte_code(LIBRARY.parent, tmp_path)
         command = [sys.executable, "setup.py", "-q", "build", "-b", str(tmp_path), "--build-lib", str(tmp_path / "lib")]
         command += ["egg_info", "--egg-base", str(tmp_path)]
-        subprocess.run(command, cwd=LIBRARY.parent, check=True, capture_output=True)
-        assert kept(tmp_path / "lib/merton") == kept(LIBRARY)
+        subprocess.run(command, cwd=copy, check=True, capture_output=True)
+        assert files(tmp_path / "lib/merton") == kept(LIBRARY)
         extras = (tmp_path / "merton.egg-info/requires.txt").read_text(encoding="utf-8")
         assert set(re.findall(r"^\[([\w-]+)[:\]]", extras, re.MULTILINE)) == set(
             project(PROJECTS[0])["optional-dependencies"]
@@ -129,6 +168,24 @@ def test_colcon_installs_the_same_files_and_the_same_command(wheels: list[Path],
     settings.read(LIBRARY.parent / "setup.cfg", encoding="utf-8")
     installed = zipfile.ZipFile(wheels[0]).read(f"merton-{merton.__version__}.dist-info/entry_points.txt").decode()
     assert installed.split() == ["[console_scripts]", *settings["options.entry_points"]["console_scripts"].split()]
+
+
+@pytest.mark.parametrize(("package", "sources"), [("merton_nodes", "src/merton_nodes"), ("merton_bringup", "launch")])
+def test_a_ros_package_names_every_ros_package_that_it_imports(package: str, sources: str) -> None:
+    """At the top of a module: others, such as MoveIt's, are imported where a lab has them."""
+    imported = {
+        name.partition(".")[0]
+        for file in (ROOT / sources).rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    }
+    manifest = (ROOT / "src" / package / "package.xml").read_text(encoding="utf-8")
+    of_pip = {"numpy", "rich", "ruamel", "setuptools"}
+    assert {"launch", "xacro", "merton"} <= imported
+    assert imported - sys.stdlib_module_names - of_pip - {package} <= set(
+        re.findall("<exec_depend>(.*)</exec_depend>", manifest)
+    )
 
 
 def about(wheel: Path) -> Message:
@@ -162,6 +219,10 @@ def test_one_version_stands_everywhere() -> None:
     pages = "".join(file.read_text(encoding="utf-8") for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     assert set(re.findall(r"'merton(?:-studies)?\[[\w,]+\]==([\d.]+)'", pages)) == {merton.__version__}
     assert not re.findall(r"pip install '?merton['\[](?!.*==)", pages), "the index has another project of that name"
+
+
+def test_the_extras_of_the_studies_are_those_that_the_library_knows() -> None:
+    assert set(STUDIES_EXTRAS) == project(PROJECTS[1])["optional-dependencies"].keys()
 
 
 @pytest.mark.parametrize("file", PROJECTS, ids=["merton", "merton-studies"])
