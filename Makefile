@@ -50,16 +50,17 @@ bench: develop ## measure; writes build/bench.json and docs/reference/performanc
 # Every extra but lerobot, which wants a torch of its own.
 LOCKED := sim serve recording rerun remote models dataset iqa quality lab postgres cluster curation people
 
-lock: ## write requirements/lock.txt from pyproject.toml: what it pins stays if it may; remove it first to pin the newest
-	@$(BIN)/pip install -q --disable-pip-version-check uv
+lock: setup ## write requirements/lock.txt from pyproject.toml: what it pins stays if it may; remove it first to pin the newest
+	@$(BIN)/pip install -q --disable-pip-version-check $(addprefix -c ,$(wildcard requirements/lock.txt)) uv
 	@$(RUN) $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --annotation-style line --custom-compile-command "make lock" \
 	  --no-emit-package merton -o requirements/lock.txt pyproject.toml src/merton_studies/pyproject.toml $(addprefix --extra ,$(LOCKED)) \
-	  --group pyproject.toml:dev requirements/ros.txt requirements/build.txt
+	  --group pyproject.toml:dev --group pyproject.toml:lock requirements/ros.txt requirements/build.txt
 
 lowest: ## run the loop's quick tests with the lowest versions that pyproject.toml promises, in environments of their own
 	@PYTHON=$(PYTHON) tools/lowest.sh
 
 dist: ## build wheel and source archive of both packages into build/dist, and check them as an index would
+	@rm -f build/dist/*.whl build/dist/*.tar.gz
 	@$(PYTHON) -m venv build/dist/environment
 	@build/dist/environment/bin/pip install -q --disable-pip-version-check build twine
 	@for package in . src/merton_studies; do build/dist/environment/bin/python -m build --outdir build/dist $$package || exit 1; done

@@ -20,7 +20,7 @@ DOCKERFILES = sorted((CHECKOUT / "docker").glob("Dockerfile.*"))
 COMPOSE = sorted((CHECKOUT / "docker").glob("compose*.yaml"))
 WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.y*ml"))
 NOT_IN_THE_LAB = {
-    "cluster": "617 MB, for a cluster of machines",
+    "cluster": "260 MB, for a cluster of machines",
     "curation": "benchmarks are curated at a desk; the sandbox needs namespaces that Docker forbids",
     "dataset": "merton-studies brings it",
     "iqa": "metrics of image quality are trained at a desk; those that ship need nothing",
