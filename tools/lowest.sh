@@ -8,7 +8,7 @@ python=${PYTHON:-python3}
 
 # tests of the nodes and of ROS 2's interfaces; of torch, the hub or the studies; of what Pillow writes since 11
 not_here=(recording/test_recording.py simulation/test_{description,gazebo,gazebo_props,lockstep}.py decision/test_openvla.py models/test_catalogue.py
-  perception/test_learned_metrics.py perception/test_quality_remote.py perception/test_images.py)
+  perception/test_learned_metrics.py perception/test_images.py)
 # tests of the simulator or of served pages in wings that need neither
 not_plain=(cognition/test_final_answer.py pages/test_pages.py statistics/test_gate_choice.py world/test_arms.py)
 

@@ -2,56 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from miniature_dataset import write_miniature
+from pyiqa_stand_in import StandIn, served
 
 from merton.errors import InfrastructureError
-from merton.models import serving
-from merton.perception.quality import pyiqa_server
 from merton.perception.quality.catalogue import CATALOGUE
-from merton.world.observation import Image
 from merton_studies.iqa.values import PARTS, metric_values
-
-
-class StandIn:
-    """In place of `pyiqa_server.PyIqa`: its metrics are differences of means; black images fail."""
-
-    version, device = "stand-in", "cpu"
-    names = ("ckdn", "dists", "qalign", "topiq_fr")
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = []
-        self.broken = False
-
-    def load(self, metric: str, create: dict[str, Any]) -> SimpleNamespace:
-        return SimpleNamespace(name=metric, create=create, lower_better=metric in ("dists", "ckdn"))
-
-    def measure(self, loaded: Any, images: list[Image], references: Any, call: dict[str, Any]) -> list[float]:
-        self.requests.append((loaded.name, len(images), loaded.create, call))
-        if self.broken or not all(image.any() for image in images):
-            raise RuntimeError("black")
-        others = references or [np.zeros_like(image) for image in images]
-        return [float(one.mean() - two.mean()) for one, two in zip(images, others, strict=True)]
 
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """A running server with it."""
     metrics = StandIn()
-    server = serving.Http(pyiqa_server.routes(metrics), "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    monkeypatch.setenv("MERTON_IQA_SERVER", f"http://127.0.0.1:{server.port}")
-    yield metrics
-    server.close()
-    thread.join()
+    with served(metrics) as url:
+        monkeypatch.setenv("MERTON_IQA_SERVER", url)
+        yield metrics
 
 
 def test_a_dataset_is_measured_in_batches_and_a_server_that_ends_loses_nothing(

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
-import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from skimage.measure import blur_effect
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
-from typer.testing import CliRunner
 
-from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
-from merton.models.catalogue import VARIABLE
 from merton.perception.quality import METRICS, measure
-from merton.perception.quality.catalogue import CATALOGUE
 from merton.perception.quality.remembered import remembered
 from merton.world.observation import Image
-from sources import ROOT
 
 MS_SSIM = 0.8987934
 
@@ -144,22 +136,3 @@ def test_what_is_remembered_of_an_image_is_of_its_pixels() -> None:
     assert (total(image), total(image.copy()), len(seen)) == (84, 84, 1)
     image[0, 0, 0] = 8
     assert (total(image), len(seen)) == (85, 2)
-
-
-def test_the_example_of_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The class and the entry of adding_a_metric.md, as a lab would copy them, and the command that the page names."""
-    page = (ROOT / "docs/use/adding_a_metric.md").read_text(encoding="utf-8")
-    for kind, name in (("python", "dark.py"), ("yaml", "lab.yaml")):
-        (text,) = re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "lab.yaml"))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(CATALOGUE, "_read", False)
-    monkeypatch.setattr(CATALOGUE, "_entries", {})
-    image = np.full((4, 6, 3), 200, np.uint8)
-    image[:, :2] = 29  # two of six columns lie below the limit of the entry
-    image[:, 2, :2] = 0  # one value above the limit: not dark
-    assert measure("dark_share", image) == pytest.approx(2 / 6)
-    result = CliRunner().invoke(app, ["iqa", "check", "dark_share"], catch_exceptions=False)
-    assert result.exit_code == 0
-    assert result.stdout.startswith("ok: dark_share is ")

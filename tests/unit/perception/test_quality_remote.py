@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,59 +12,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
-from typer.testing import CliRunner
+from pyiqa_stand_in import StandIn, address_of_nothing, served
 
-from merton.cli.main import app
-from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.errors import InfrastructureError, InputError
 from merton.models import serving
 from merton.perception.quality import METRICS, measure, pyiqa_server, remote
 from merton.perception.quality.catalogue import CATALOGUE
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.sample_pair import sample_pair
-from merton.world.observation import Image
-
-
-class StandIn:
-    """In place of `pyiqa_server.PyIqa`: its metrics are differences of means; black images fail."""
-
-    version, device = "stand-in", "cpu"
-    names = ("ckdn", "dists", "qalign", "topiq_fr")
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = []
-        self.broken = False
-
-    def load(self, metric: str, create: dict[str, Any]) -> SimpleNamespace:
-        return SimpleNamespace(name=metric, create=create, lower_better=metric in ("dists", "ckdn"))
-
-    def measure(self, loaded: Any, images: list[Image], references: Any, call: dict[str, Any]) -> list[float]:
-        self.requests.append((loaded.name, len(images), loaded.create, call))
-        if self.broken or not all(image.any() for image in images):
-            raise RuntimeError("black")
-        others = references or [np.zeros_like(image) for image in images]
-        return [float(one.mean() - two.mean()) for one, two in zip(images, others, strict=True)]
 
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """A running server with it."""
     metrics = StandIn()
-    server = serving.Http(pyiqa_server.routes(metrics), "127.0.0.1", 0)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    monkeypatch.setenv("MERTON_IQA_SERVER", f"http://127.0.0.1:{server.port}")
-    yield metrics
-    server.close()
-    thread.join()
+    with served(metrics) as url:
+        monkeypatch.setenv("MERTON_IQA_SERVER", url)
+        yield metrics
 
 
 @pytest.fixture
 def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address where no server is."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # bound, and never listening
-        monkeypatch.setenv("MERTON_IQA_SERVER", f"http://127.0.0.1:{held.getsockname()[1]}")
+    monkeypatch.setenv("MERTON_IQA_SERVER", address_of_nothing())
 
 
 def test_a_pair_goes_out_and_a_number_comes_back(stand_in: StandIn) -> None:
@@ -172,38 +139,3 @@ def test_the_server_s_file_runs_beside_serving_alone(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert Path(done.stdout.strip()) == tmp_path / "serving.py"
     assert done.stderr == "pyiqa_server: pyiqa is not installed in this environment: pip install pyiqa\n"
-
-
-def run(*arguments: str) -> tuple[int, str]:
-    """Exit code and stdout of `merton iqa`."""
-    result = CliRunner().invoke(app, ["iqa", *arguments], catch_exceptions=False)
-    return result.exit_code, result.stdout
-
-
-def test_the_command_lists_shows_and_checks(stand_in: StandIn) -> None:
-    listed = json.loads(run("list", "--json")[1])
-    names = [metric["name"] for metric in listed]
-    assert len(set(names)) == len(names)
-    assert [name for name in names if name in list(METRICS) or name in CATALOGUE] == [*METRICS, *CATALOGUE]
-    assert set(TRAINABLE) <= set(names)
-    assert run("show", "cnniqa")[1].startswith("name: cnniqa\n")
-    assert run("check", "cnniqa") == (
-        1, "missing: cnniqa has no weights here: `merton iqa train` makes them\n",
-    )  # fmt: skip
-    shown = YAML(typ="safe").load(run("show", "topiq_fr")[1])
-    assert shown["iqa"][0]["settings"] == {"metric": "topiq_fr"}
-    assert "Xue et al. 2014" in run("show", "gmsd")[1]
-    code, text = run("check", "topiq_fr")
-    assert code == 0
-    assert text.startswith("ok: topiq_fr is ")
-    assert "0.0000 for its reference" in text
-    assert run("check", "ssim")[1].startswith("ok: ssim is 0.")
-
-
-def test_the_check_says_in_one_sentence_what_is_missing(nothing: None) -> None:
-    code, text = run("check", "topiq_fr")
-    assert code == 1
-    assert text.startswith("missing: topiq_fr is measured by a server of pyiqa: ")
-    assert text.count("\n") == 1
-    with pytest.raises(UnknownNameError, match="did you mean 'topiq_fr'"):
-        run("check", "topiqfr")

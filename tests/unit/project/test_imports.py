@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from merton.cli.tree import STUDIES as COMMANDS_OF_STUDIES
 from sources import LIBRARY, NODES, PACKAGES, ROOT, STUDIES, content, dotted, files, imports, tree
 
 BANDS = {
@@ -177,6 +178,16 @@ def test_nothing_of_the_loop_knows_the_studies() -> None:
     agree(
         f"{file.relative_to(ROOT)} imports {module}" for file, module in imported(loop) if top(module) == STUDIES.name
     )
+
+
+def test_no_test_of_the_loop_calls_a_command_of_the_studies() -> None:
+    """Without them, and so in `make lowest`, such a test fails; a list of words that a command is called with tells."""
+    for file in (*files(ROOT / "tests/unit"), *files(ROOT / "tests/nodes")):
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "invoke" and len(node.args) > 1:
+                words = [getattr(word, "value", None) for word in getattr(node.args[1], "elts", ())]
+                calls = {" ".join(map(str, words[:count])) for count in (1, 2)} & {*COMMANDS_OF_STUDIES}
+                assert not calls, f"{file.relative_to(ROOT)}: {calls}"
 
 
 def circle(arrows: Mapping[str, Iterable[str]]) -> str:
