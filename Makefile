@@ -20,7 +20,7 @@ ifdef CHANGED
 	@$(RUN) $(BIN)/python tools/test/affected_tests.py $(filter-out 1,$(CHANGED)) >build/affected.txt
 	@[ ! -s build/affected.txt ] || $(PYTEST) @build/affected.txt
 else
-	@$(RUN) $(BIN)/pytest -n $(or $(WORKERS),2) --dist loadgroup -m "not (graph or browser or render or slow)" tests/unit tests/studies
+	@$(RUN) $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadgroup -m "not (graph or browser or render or slow)" tests/unit tests/studies
 endif
 
 flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy machine
