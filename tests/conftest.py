@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from merton.graph.supervisor import claim_domain, environment
@@ -38,6 +40,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # The same examples in every run, and no limit of time for one: a busy machine must not fail a test.
 settings.register_profile("merton", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("merton")
+
+# The tree of all commands takes 70 ms: tests that call one share it.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
 def pytest_configure(config: pytest.Config) -> None:
