@@ -25,7 +25,7 @@ MARKERS = {
 }
 GRAPH_FOLDERS = ("nodes", "system", "neighbours")
 FIXTURES = {"browser": "browser", "cameras": "render", "renders": "render"}
-SLOW_S = 0.7
+SLOW_S = 0.3
 """A function of tests with all its cases, or a shared fixture, that takes longer is slow [s]."""
 WIDE = ("module", "package", "session")
 UNKNOWN_S = 0.1
