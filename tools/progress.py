@@ -38,7 +38,7 @@ _OF = re.compile(r"(\d+)/(\d+) (.+)$")
 
 @dataclass
 class Reader:
-    """What the lines of a command say about its progress.
+    """Progress of a command, read from the lines of its output.
 
     Args:
         about_mb: size of all that pip gets [MB]; 0 if that is not known.
@@ -90,7 +90,7 @@ class Reader:
         self._file_mb, self._part = size_mb, part
 
     def state(self, now_s: float | None = None) -> str:
-        """Where the command is: what is done of how much, and the time left; empty before its first line."""
+        """State of the command: the amount done, of how much, and the time left; empty before its first line."""
         elapsed_s = (time.time() if now_s is None else now_s) - self.began_s
         if self._to_install:
             count = len(self._to_install & self._installed())

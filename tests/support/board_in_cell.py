@@ -66,7 +66,7 @@ class BoardInCell:
         self.data = self.stage.data
 
     def render(self, camera: str, joints_rad: np.ndarray, base_from_board: Matrix) -> Image:
-        """What a camera sees, (height, width, 3) uint8 RGB, with the arm at (6,) [rad] and the board at (4, 4)."""
+        """The image of a camera, (height, width, 3) uint8 RGB, with the arm at (6,) [rad] and the board at (4, 4)."""
         for name, angle in zip(ARM_JOINTS, joints_rad, strict=True):
             self.data.joint(name).qpos[0] = angle
         # MuJoCo's plane faces along its z with y up; the board has its origin in a corner, y down and z away

@@ -47,7 +47,7 @@ class BoardRenderer:
         self.camera, self.distortion = camera, np.array(distortion or (0.0,) * 5)
 
     def render(self, camera_from_board: Matrix) -> Image:
-        """What the camera sees with the board at `camera_from_board`: (height, width, 3) uint8 RGB."""
+        """The camera's image of the board at `camera_from_board`: (height, width, 3) uint8 RGB."""
         board_from_camera, module_m = inverse(camera_from_board), self.board.square_m / MODULES
         window = self._window(camera_from_board, module_m)
         turned = self.rays[window] @ board_from_camera[:3, :2].T + board_from_camera[:3, 2]

@@ -16,7 +16,7 @@ _POISON = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e30, 5e-324)
 
 
 def count(variable: str, default: int) -> int:
-    """How many sequences a test tries; an environment variable raises it."""
+    """A whole number of a test, such as its sequences: that of an environment variable, or the default."""
     return int(os.environ.get(variable, default))
 
 

@@ -122,7 +122,7 @@ def trials() -> dict[str, float]:
 
 
 class Trivial:
-    """What `protocols` serves: a model that takes no time."""
+    """The model that `protocols` serves, which takes no time."""
 
     def act(self, observation: dict[str, Any]) -> Any:
         """A chunk of DROID's form, or OpenVLA's action."""
@@ -191,7 +191,7 @@ def protocols() -> dict[str, float]:
 
 
 def from_script(name: str) -> dict[str, Any]:
-    """What a script beside this one measures, in a process of its own: it needs a graph's ROS."""
+    """Measurements of a script beside this one, in a process of its own: it needs a graph's ROS."""
     script = Path(__file__).with_name(name)
     done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout)

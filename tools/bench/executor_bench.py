@@ -49,7 +49,7 @@ def _message_type() -> Any:
 
 
 def _node() -> tuple[Any, list[Any]]:
-    """A node with subscriptions, services, clients, a timer and two action clients; and what it has heard."""
+    """A node with subscriptions, services, clients, a timer and two action clients; and the messages heard."""
     import rclpy
     from merton_interfaces.action import ExecuteActions
     from rclpy.action import ActionClient

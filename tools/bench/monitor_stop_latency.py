@@ -1,4 +1,4 @@
-"""How long from a click on the page's stop button to the last moving command, in a real browser, while images flow.
+"""Time from a click on the page's stop button to the last moving command, in a real browser, while images flow.
 
 The load and the two times are those of `stop_latency.py`: images of three cameras, a VLM that is never idle, an arm in
 mid-motion. The stop is a mouse button that goes down on the page of `merton monitor` in headless Chromium. The times
@@ -65,7 +65,7 @@ def measure(stops: int = STOPS) -> dict[str, Any]:
 
 
 def address(log: Path) -> str:
-    """Where the page is, as the node says when it is up."""
+    """Address of the page, which the node logs when it is up."""
     pause, end_s = threading.Event(), time.monotonic() + START_LIMIT_S
     while time.monotonic() < end_s:
         if found := re.search(r"page is at (http://\S+)", log.read_text(encoding="utf-8")):

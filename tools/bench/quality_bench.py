@@ -1,4 +1,4 @@
-"""Image quality in the bench: what quality_node does with one image, by metric."""
+"""Image quality in the bench: the work of quality_node on one image, by metric."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def ratings() -> dict[str, Any]:
             return glicko.update(*matches, n_agents=AGENTS, n_cases=n_cases)
 
         def passes(matches: NDArray[np.void] = packed, n_cases: int = study.n_cases) -> Any:
-            """What `rate` does for its shuffles."""
+            """The passes that `rate` makes for its shuffles."""
             return agi_elo.shuffled_passes(matches, AGENTS, n_cases, 0, SHUFFLES)
 
         result["curve"][str(n)] = {

@@ -1,7 +1,7 @@
-"""How long from the request of a stop to the last moving command, while images and inference load the machine.
+"""Time from the request of a stop to the last moving command, while images and inference load the machine.
 
 The graph `sim` runs in processes of its own at the pace of a real robot, with ten triples of frames a second rendered
-and distorted, and a VLM that is asked again as soon as it has answered. Who looks at the images and asks is a process
+and distorted, and a VLM that is asked again as soon as it has answered. The client of images and VLM is a process
 of its own, so that the one with the watch does nothing else. An arm in mid-motion is stopped over and over.
 
 Two times count from the moment before the request is sent, on the monotonic clock of this process:
@@ -158,7 +158,7 @@ def make_load() -> None:
 
 
 def _operator() -> Any:
-    """Whoever commands, watches and stops; made here because ROS may only be imported with its environment."""
+    """The client that commands, watches and stops; made here because ROS may only be imported with its environment."""
     from merton_interfaces.action import ExecuteActions
     from merton_interfaces.msg import SafetyState
     from merton_interfaces.srv import ResetCell

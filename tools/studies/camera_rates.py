@@ -1,4 +1,4 @@
-"""What RealSense cameras cost, without hardware: software cameras at 640x480 and 30 Hz, each in its driver's process.
+"""Cost of RealSense cameras, without hardware: software cameras at 640x480 and 30 Hz, each in its driver's process.
 
 .venv/bin/python tools/studies/camera_rates.py wrist top side
 

@@ -1,4 +1,4 @@
-"""Where everything is at the end of each trial, beside a running experiment, in any simulator.
+"""Positions of all things at the end of each trial, beside a running experiment, in any simulator.
 
 .venv/bin/python tools/studies/final_states.py FILE.json
 

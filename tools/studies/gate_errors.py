@@ -1,4 +1,4 @@
-"""How often `merton gate` is wrong, and how many scenes it takes: studies resampled from a run of it.
+"""Error rates of `merton gate`, and the number of scenes that it takes: studies resampled from a run of it.
 
     .venv/bin/python tools/studies/gate_errors.py runs/gate-... [--repetitions 200] [--scenes 2000]
 

@@ -230,7 +230,7 @@ def score_rows(runs: tuple[Run, Run], pairs: Sequence[Pair]) -> Iterable[list[st
 
 
 def picture(pairs: Sequence[Pair], again: dict[str, Pair]) -> Markup:
-    """How far apart the moved thing ends, a row a task, a mark a scene; logarithmic, 0.01 to 1000 mm."""
+    """Chart of the distance of the moved thing's ends: a row a task, a mark a scene; logarithmic, 0.01 to 1000 mm."""
     left, width, step, top = 70.0, 420.0, 22.0, 14.0
     tasks = [name for name in TASKS if chosen(pairs, "oracle", name)]
 

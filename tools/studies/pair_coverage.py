@@ -1,4 +1,4 @@
-"""How often the intervals of `merton.rating.bradley_terry` hold the truth, in simulated studies.
+"""Coverage of the intervals of `merton.rating.bradley_terry`: how often they hold the truth, in simulated studies.
 
 Six contenders, each two compared by three raters in every scene. With a spread of scenes, each contender is better or
 worse in a scene by a normal deviate; the truth is then the rating that endlessly many scenes give.

@@ -154,7 +154,7 @@ class Memory(Ledger):
 
 @dataclass
 class Counts:
-    """What happened in a study.
+    """Numbers of events in a study.
 
     Attributes:
         steps: actions of raters.

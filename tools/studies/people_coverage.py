@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/studies/people_coverage.py [--studies 500] [--out FILE.json]
 
-Kappas and alphas are of given raters: what is drawn anew in each study are the scenes. Their truth is computed from
+Kappas and alphas are of given raters: only the scenes are drawn anew in each study. Their truth is computed from
 200,000 items by formulas that stand here. ICC(2,1) speaks of other raters like these: there the raters are drawn, too.
 Ten minutes on one core with 500 studies.
 """

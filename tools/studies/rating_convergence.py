@@ -1,4 +1,4 @@
-"""How ratings of a simulated study settle with the share of its matches, and how often a newcomer's interval holds.
+"""Convergence of a simulated study's ratings with the share of its matches, and coverage of a newcomer's interval.
 
     python tools/studies/rating_convergence.py convergence --agents 20 --cases 5000 --shuffles 20
     python tools/studies/rating_convergence.py placing --studies 400

@@ -1,4 +1,4 @@
-"""How often the oracle does the tasks of the splits: `python tools/studies/scene_oracle.py test shift --scenes 30`.
+"""Successes of the oracle in the tasks of the splits: `python tools/studies/scene_oracle.py test shift --scenes 30`.
 
 Every task of every scene, in process and through the whole gate. Prints one table for each split, verbs down and
 difficulties across, and every failure with the scene to look at it again.

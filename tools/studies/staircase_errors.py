@@ -1,4 +1,4 @@
-"""How exactly `levels: staircase` finds planted thresholds, against even and drawn levels at the same number of trials.
+"""Errors of `levels: staircase` on planted thresholds, beside those of even and drawn levels with as many trials.
 
     python tools/studies/staircase_errors.py [--repetitions 300]
 

@@ -1,4 +1,4 @@
-"""Where the time of the tests goes: by file, by kind of test, and by what a test was doing.
+"""Time of the tests: by file, by kind of test, and by what a test was doing.
 
     make test-times
 
@@ -96,7 +96,7 @@ class Measurement:
         }
 
     def passed(self, before: Mapping[str, float]) -> dict[str, float]:
-        """What went by since `before`, by FIGURES."""
+        """Times since `before`, by FIGURES [s]."""
         after = self.now()
         spent = {name: after[name] - before[name] for name in after}
         spent["wait"] = max(0.0, spent["wall"] - spent.pop("main") - spent["queue"])

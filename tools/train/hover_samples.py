@@ -75,7 +75,7 @@ def moved(pose: Matrix, deltas: NDArray[np.float64]) -> Matrix:
 
 
 def _draw(split: str, seeds: range) -> Arrays:
-    """What `HoverSamples` has of some seeds."""
+    """The arrays of `HoverSamples` for some seeds."""
     cell, cameras, oracle = SimulatedCell(), SceneCameras(WIDTH, HEIGHT), Oracle()
     coded: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in CAMERAS}
     poses, grippers, chunks = [], [], []

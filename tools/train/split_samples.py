@@ -1,4 +1,4 @@
-"""Scenes of a split for training policies: what the cameras see, the five instructions, and what the oracle does.
+"""Scenes of a split for training policies: images of the cameras, the five instructions, and the oracle's chunks.
 
 `load` draws the scenes that are not there yet, in blocks, each into a file of its own, so that a drawing that was ended
 goes on. The bytes of a block depend on split and seeds alone. Drawing takes about 0.2 s of processor time a scene.
@@ -34,10 +34,10 @@ BLOCK = 50
 """Scenes in a file."""
 WIDTH, HEIGHT = 424, 240
 POINTS = 3
-"""What an instruction refers to: the thing that is handled, the target, the landmark that tells it from its like."""
+"""Number of things in an instruction: the one that is handled, the target, the landmark that tells it from its like."""
 
 Arrays = dict[str, NDArray[np.generic]]
-"""What is in a file."""
+"""Arrays of a file, by name."""
 Draw = Callable[[str, range], Arrays]
 """Draws some seeds of a split; a function at the top of its module, so that other processes find it."""
 
@@ -116,7 +116,7 @@ def _write(split: str, draw: Draw, file: Path, seeds: range) -> str:
 
 
 def _draw(split: str, seeds: range) -> Arrays:
-    """What `SplitSamples` has of some seeds."""
+    """The arrays of `SplitSamples` for some seeds."""
     cell, cameras, oracle = SimulatedCell(), SceneCameras(WIDTH, HEIGHT), Oracle()
     coded: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in CAMERAS}
     instructions, chunks, keypoints = [], [], []

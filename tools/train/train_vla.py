@@ -47,7 +47,7 @@ VIEWS: dict[str, Callable[[CameraView], Image]] = {
     "levelled picture": picture_view.from_picture,
     "picture": picture_view.part,
 }
-"""What members see: the table from above, or a part of the picture, with its light levelled or as it is."""
+"""Images that members see: the table from above, or a part of the picture, with its light levelled or as it is."""
 
 AnyNetwork = GlanceNetwork | GistNetwork
 
@@ -85,7 +85,7 @@ class Look:
 
     Attributes:
         images: (copies, n, 3 cameras, rows, columns) uint8: the tables from above, as they are and distorted.
-        tasks: what the m tasks in each ask and want, (n, m, ...): words, segments, places, pixels, hands.
+        tasks: inputs and targets of the m tasks in each, (n, m, ...): words, segments, places, pixels, hands.
     """
 
     images: Tensor
@@ -158,7 +158,7 @@ def looks(folder: Path, samples: SplitSamples, member: Member, words: tuple[str,
 
 
 def in_picture(samples: SplitSamples) -> NDArray[np.float64]:
-    """Where the things of the tasks are in the picture from above (5 n, points, 2), as places of the same pixels [m].
+    """Places [m] of the pixels of the tasks' things in the picture from above, (5 n, points, 2).
 
     A label: the policy itself is not told where the camera stands.
     """
@@ -177,7 +177,7 @@ def prepared(
     poses: NDArray[np.float64],
     gripper_open: NDArray[np.float64],
 ) -> dict[str, Tensor]:
-    """What the tasks of n scenes ask and want: (n, 5, ...), with chunks, poses of the hand and grippers of them all."""
+    """Inputs and targets of the tasks of n scenes: (n, 5, ...), with chunks, poses of the hand and grippers of all."""
     on_grid = samples.keypoints if member.view == "table" else in_picture(samples)
     places = samples.keypoints if member.view == "picture" else on_grid
     segments = np.zeros((len(chunks), SEGMENTS, SEGMENT_SIZE))

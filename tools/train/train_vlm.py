@@ -85,7 +85,7 @@ def words_of(samples: SplitSamples, scenes: list[PictureThings], member: Member)
 def truth_of(
     samples: SplitSamples, scenes: list[PictureThings], words: tuple[str, ...], member: Member
 ) -> dict[str, Tensor]:
-    """What a batch needs beside the images, (n, ...)."""
+    """The truth that a batch needs beside the images, (n, ...)."""
     return (scribe_truth if member.kind == "scribe" else gaze_truth)(samples, scenes, words)
 
 

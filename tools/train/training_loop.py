@@ -19,7 +19,7 @@ Loss = tuple[Tensor, tuple[Tensor, ...]]
 
 @dataclass(frozen=True)
 class Light:
-    """How far light is varied: widths of the ranges of strength and colour, about 1, and of the offset of contrast."""
+    """Variation of light: widths of the ranges of strength and colour, about 1, and of the offset of contrast."""
 
     gain: float
     tint: float

@@ -49,7 +49,7 @@ class SceneNetwork(nn.Module):
         self.merge = nn.Conv2d(FINE + COARSE, CHANNELS, 1)
 
     def read(self, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the words (batch, SLOTS) say, as `SceneNetwork.read`, for a batch."""
+        """Sentence, queries and gates of the words (batch, SLOTS), as `SceneNetwork.read`, for a batch."""
         words = nn.functional.pad(self.embedding(numbers), (0, 0, WINDOW, WINDOW))
         windows = words.unfold(1, 2 * WINDOW + 1, 1).transpose(2, 3).flatten(2)
         context = self.context(windows).relu()

@@ -1,4 +1,4 @@
-"""How often a policy does the tasks of a split: python tools/train/vla_success.py glance --split val --scenes 20.
+"""Success rate of a policy in the tasks of a split: python tools/train/vla_success.py glance --split val --scenes 20.
 
 In closed loop, through the whole gate, in one process. Prints a row for each verb and one for all: the successes with
 the exact 95 % interval (Clopper and Pearson) over the scenes, and those of each difficulty. Undistorted, or with
@@ -42,7 +42,7 @@ class Attempt:
 
 
 def attempt(ports: LocalPorts, policy: str, task: str, seed: int, max_steps: int) -> Attempt:
-    """What the policy does in a task as the ports distort it."""
+    """The policy's attempt at a task, with the distortion of the ports."""
     instruction, said, decision = ports.reset(task, seed), "", 0.0
     for step in range(max_steps):
         view = ports.view(POLICIES[policy].cameras)

@@ -1,4 +1,4 @@
-"""How often a learned VLM answers right: python tools/train/vlm_answers.py gaze FOLDER --split test --scenes 100.
+"""Right answers of a learned VLM: python tools/train/vlm_answers.py gaze FOLDER --split test --scenes 100.
 
 Undistorted. Of five tasks in each scene it counts the answers whose thing, whose place, whose neighbour and whose plan
 are those of the scene, and the answers that are right as a whole, by difficulty. The scene is the unit of the interval

@@ -1,4 +1,4 @@
-"""What distortion does to VLMs: python tools/train/vlm_distorted.py FOLDER gaze scribe --split test --scenes 10.
+"""Effect of distortion on VLMs: python tools/train/vlm_distorted.py FOLDER gaze scribe --split test --scenes 10.
 
 Prints the mean Cognition score of each type and level, of the answers to the five tasks of each scene against those of
 the same VLM to the undistorted image. All VLMs see the same images. FOLDER takes the scenes (`split_samples.py`).

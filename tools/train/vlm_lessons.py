@@ -1,4 +1,4 @@
-"""What the networks of the learned VLMs learn from a scene, and how far off they are."""
+"""Truth of a scene for the networks of the learned VLMs, and their losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from merton.world.tasks import parse
 MOST_THINGS = 12
 MOST_WORDS = 20
 JITTER_PX = 2.0
-"""How far beside a thing the fovea looks in training: about half of the pitch of the map."""
+"""Standard deviation, by axis, of the fovea from a thing in training: about half of the pitch of the map."""
 
 
 def near(places: Tensor, points_px: Tensor, shrink: int) -> Tensor:
@@ -34,7 +34,7 @@ def numbered(name: str, shapes: tuple[str, ...]) -> list[int]:
 
 
 def gaze_truth(samples: SplitSamples, scenes: list[PictureThings], shapes: tuple[str, ...]) -> dict[str, Tensor]:
-    """Nouns and things of n scenes: what a batch needs, (n, ...).
+    """Nouns and things of n scenes, which a batch needs, (n, ...).
 
     The nouns of a scene are the things and the targets of its five tasks; its things are all that have a name. Things
     are known by their number in the scene, -1 for none.

@@ -124,7 +124,7 @@ class ScribeNetwork(nn.Module):
         self.next2 = nn.Linear(state, words + 2)
 
     def tokens(self, planes: Tensor) -> Tensor:
-        """What is where, (n, places, width + 4), in images (n, 3, height, width) -0.5..0.5."""
+        """Features and position of each place, (n, places, width + 4), in images (n, 3, height, width) -0.5..0.5."""
         signal = self.fine(nn.functional.pixel_unshuffle(planes, 2)).relu()
         coarse = self.coarse1(nn.functional.pixel_unshuffle(signal, 2)).relu()
         coarse = self.coarse3(self.coarse2(coarse).relu()).relu().flatten(2).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""What learned VLMs are taught about the scenes of `split_samples`: which things the picture shows, and where.
+"""Truth that learned VLMs are taught about the scenes of `split_samples`: things that the picture shows, and places.
 
 Every named thing of a scene is an example, so that the five tasks of a scene have one truth in common.
 """
@@ -38,7 +38,7 @@ class PictureThings:
     places_px: NDArray[np.float64]
 
     def index(self, said: str) -> int:
-        """Which thing a noun means."""
+        """Number of the thing that a noun means, in `names`."""
         return self.names.index(meant(said, self.places_m))
 
     def beside(self, index: int) -> int:

@@ -40,14 +40,14 @@ _MUST_BE = {type_: kind for kind, types in _KINDS.items() for type_ in types.spl
     "literal_error": "{expected}",
     "enum": "{expected}",
 }
-"""What a value must be, by the type of pydantic's error and with its details."""
+"""The condition that a value must meet, by the type of pydantic's error and with its details."""
 _MUST_HAVE = {
     "too_short": "at least {min_length} {entries}, got {actual_length}",
     "too_long": "at most {max_length} {entries}, got {actual_length}",
     "string_too_short": "at least {min_length} {characters}, got {got}",
     "string_too_long": "at most {max_length} {characters}, got {got}",
 }
-"""What a list or text must have."""
+"""The length that a list or text must have, and the one that it has, by the type of pydantic's error."""
 
 
 class Model(BaseModel):

@@ -208,7 +208,7 @@ def studies_line() -> str:
 
 
 def _from_sources(distribution: str, extra: str = "") -> str:
-    """How a distribution is installed that is not: from its folder in the checkout, elsewhere from its wheel.
+    """Instruction to install a distribution that is missing: from its folder in the checkout, elsewhere from its wheel.
 
     Its bare name would not do: an index has another project named merton.
     """

@@ -103,7 +103,7 @@ class _Task:
 
 
 class Pool(Executor):
-    """Workers of an engine, each replaced when it dies. What it was doing is repeated, before all that waits.
+    """Workers of an engine, each replaced when it dies. Its unfinished work is repeated, before all that waits.
 
     It is for long work of unsure workers, such as trials or models. Where a worker that dies may end it all, as in a
     computation that is repeated by the same command, `merton.processes.carried_out` is simpler.

@@ -141,7 +141,7 @@ class CharucoBoard:
         return Sighting(name, (width, height), corners_px, places, span, edge_px)
 
     def count_markers(self, image: Image) -> int:
-        """How many markers of the dictionary an image shows, on any board."""
+        """Number of markers of the dictionary that an image shows, on any board."""
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         numbers = cv2.aruco.ArucoDetector(_dictionary()).detectMarkers(grey)[1]
         return 0 if numbers is None else len(numbers)

@@ -47,7 +47,7 @@ class Lens:
         return np.array([[own.fx, 0, own.cx], [0, own.fy, own.cy], [0, 0, 1.0]])
 
     def undistort(self, points_px: Array) -> Array:
-        """Where a camera of the same intrinsics without distortion would see points (n, 2) [px]."""
+        """The points (n, 2) [px] as a camera of the same intrinsics without distortion would see them."""
         if not any(self.distortion):
             return points_px
         matrix = self.matrix

@@ -1,4 +1,4 @@
-"""What is wrong with poses that do not fit the pictures, and with places where no camera stands."""
+"""The likely mistakes in poses that do not fit the pictures, and in places where no camera stands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def most_error_px(lens: Lens) -> float:
 
 @dataclass(frozen=True)
 class _Guess:
-    """Poses as they would be without a mistake, and what the mistake is called."""
+    """Poses as they would be without a mistake, and the mistake's name."""
 
     sentence: str
     sightings: Sequence[Sighting]

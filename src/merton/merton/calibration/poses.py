@@ -30,7 +30,7 @@ POSITIONS: dict[tuple[str, ...], float] = {METRES: 1.0, MILLIMETRES: 1e-3, ("x",
 QUATERNION, ROTATION_VECTOR = ("qx", "qy", "qz", "qw"), ("rx", "ry", "rz")
 FRAME = "frame"
 FRAMES = {"base_link": np.eye(4), "base": BASE_LINK_FROM_BASE}
-"""What a pose may be in, and its place in `base_link`."""
+"""Frames that a pose may be in, each with its own pose (4, 4) in `base_link`."""
 
 LARGEST_ANGLE_RAD = 2 * np.pi + 0.1
 """UR's joints turn by 360 degrees either way, and no rotation vector is longer; a little more for rounding."""
@@ -39,7 +39,7 @@ LONGEST_TOOL_M = 0.3
 SHORTEST_REACH_M = 0.01
 """Ours: no pose of an arm has its last link within its first."""
 UNIT_TOLERANCE = 0.05
-"""How far a quaternion's length may be from 1. Ours: as numbers with two decimals are."""
+"""Largest difference of a quaternion's length from 1. Ours: the error of numbers with two decimals."""
 
 
 def read_poses(folder: Path, arm: Arm, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
@@ -80,7 +80,7 @@ Row = Mapping[str, Any]
 def _reader(
     file: str, header: Sequence[str], arm: Arm, forward: Callable[[Array], Matrix]
 ) -> Callable[[str, Row], Matrix]:
-    """What makes a pose of a line of a file with these columns."""
+    """The function that makes a pose (4, 4) of a line of a file with these columns; InputError for other columns."""
     position = next((columns for columns in POSITIONS if set(columns) <= set(header)), None)
     rotation = next((columns for columns in (QUATERNION, ROTATION_VECTOR) if set(columns) <= set(header)), None)
     if "image" in header and set(ARM_JOINTS) <= set(header):

@@ -23,8 +23,8 @@ Indices = NDArray[np.intp]
 FEWEST_POSES = 3
 """Two turns about different axes, the least that determines both poses."""
 ARM_SCATTER_M, ARM_SCATTER_RAD = 3e-4, float(np.radians(0.05))
-"""How far the tool is from where the robot reports it, along and about each axis: as errors of 0.02 deg in every joint
-give. Only its ratio to the scatter of the corners matters, and little."""
+"""Scatter of the tool about the pose that the robot reports, along and about each axis: as errors of 0.02 deg in every
+joint give. Only its ratio to the scatter of the corners matters, and little."""
 LEAST_SCATTER_PX = 0.05
 MOST_STEPS = 60
 """Of a fit. Poses that fit the images take some ten; those that do not would wander on for minutes."""
@@ -34,7 +34,7 @@ WRONG_BOARD_PX = 3.0
 
 @dataclass(frozen=True)
 class PoseResidual:
-    """How well one image agrees with the result.
+    """The errors of one image against the result.
 
     Attributes:
         error_px: of its corners, root mean square [px].

@@ -35,7 +35,7 @@ class _Harmless(RenderHook):
 
 
 class _Shown:
-    """What is shown, without control and direction characters."""
+    """A thing that is shown, without control and direction characters in its text."""
 
     def __init__(self, what: ConsoleRenderable) -> None:
         self._what = what
@@ -57,7 +57,7 @@ STDERR = _console(stderr=True)
 PACE_S = 120.0
 """A bar's time left is by the pace of so long [s]: pieces of work may take a quarter of it."""
 QUIET_S = 3.0
-"""How long a command may say nothing where there is no terminal to draw a bar on [s]."""
+"""Time for which a command may say nothing at first where there is no terminal to draw a bar on [s]."""
 LONGEST_QUIET_S = 60.0
 """The longest pause between two such lines [s]: a run of a night fills no log, and a CI takes none for hanging."""
 
@@ -153,7 +153,7 @@ def from_here(path: Path) -> str:
 def progress(title: str) -> Iterator[OnProgress]:
     """A bar with the time left, on stderr; gives the function (done, total) that moves it.
 
-    What the first call says may have been there before: the pace is that of the calls after it.
+    The work that the first call reports may have been done before: the pace is that of the calls after it.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -173,7 +173,7 @@ class _Clock:
 
 
 def _needed(judgement: Judgement) -> str:
-    """How many scenes would resolve the difference that was found."""
+    """The number of scenes that would resolve the difference that was found, in a sentence."""
     from merton.study.gate import FORESEEN, scenes_for
 
     enough = scenes_for(judgement)

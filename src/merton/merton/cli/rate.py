@@ -109,7 +109,7 @@ def _inputs(record: str, metric: str | None) -> Inputs:
 
 
 def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -> dict[str, str]:
-    """What was rated, by name, for the page and its numbers."""
+    """The facts of a rating by name, such as its record and its matches, for the page and its numbers."""
     from merton import __version__
     from merton.rating.agi_elo import SEED, SHUFFLES
 

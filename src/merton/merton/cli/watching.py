@@ -1,4 +1,4 @@
-"""What a person sees of a graph that `merton run` or `merton up` starts: nodes coming up, and the operator's page."""
+"""The display of a graph that `merton run` or `merton up` starts: nodes coming up, and the operator's page."""
 
 from __future__ import annotations
 

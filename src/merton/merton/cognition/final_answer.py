@@ -37,7 +37,7 @@ _PAIRS = (
         rf"(?:<\s*\|?\s*|&lt;)/\s*(?:{_NAMES})\|?(?:\s*>|&gt;)",
     ),  # all others
 )
-"""What opens and closes reasoning."""
+"""Regular expressions of the marks that open and close reasoning."""
 _MARK = re.compile(
     "|".join(f"(?P<o{place}>{opens})|(?P<c{place}>{closes})" for place, (opens, closes) in enumerate(_PAIRS)),
     re.IGNORECASE,
@@ -121,7 +121,7 @@ def spoken(answer: Answer, max_tokens: int | None = None) -> Answer:
 
 
 def cut_off_sentence(max_tokens: int | None = None) -> str:
-    """Why there is no answer, and the remedy, as a sentence without its end."""
+    """The reason why there is no answer, and the remedy, as a sentence without its end."""
     after = f" after {max_tokens} tokens" if max_tokens else ""
     return f"the answer was cut off{after}, before it came out of its reasoning: raise max_tokens of the model"
 
@@ -223,7 +223,7 @@ class _Quotes:
 
 
 def _unwrapped(text: str) -> str:
-    """What stands in the last wrapper that is not empty; without any, the text beside them."""
+    """The text in the last wrapper that is not empty; without any, the text beside them."""
     for wrapped in _WRAPPED:
         inside = [found.strip() for found in wrapped.findall(text)]
         if inside:
@@ -232,8 +232,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    r"""What stands in the last \boxed{} that is not empty, to its own closing brace; without any, the text
-    beside them."""
+    r"""The text in the last \boxed{} that is not empty, to its own closing brace; without any, the text beside them."""
     for found in reversed(list(_BOXED.finditer(text))):
         depth, end = 1, found.end()
         while end < len(text) and depth:

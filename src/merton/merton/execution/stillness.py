@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from merton.world.geometry import Array
 
 STILL_RAD = 5e-4
-"""How far a joint may stray while the arm counts as standing still [rad]. Ours: above a UR5's encoder noise."""
+"""Largest movement of a joint while the arm counts as standing still [rad]. Ours: above a UR5's encoder noise."""
 
 
 def is_still(before_rad: ArrayLike, after_rad: ArrayLike) -> bool:
@@ -17,7 +17,7 @@ def is_still(before_rad: ArrayLike, after_rad: ArrayLike) -> bool:
 
 
 class Stillness:
-    """How long the arm has stood still, from its measured joints. Not thread safe.
+    """The time for which the arm has stood still, from its measured joints. Not thread safe.
 
     Attributes:
         joints_rad: (6,) the joints when the measurement began; every later one is compared with them.

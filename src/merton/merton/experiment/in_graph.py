@@ -95,7 +95,7 @@ def run_in_graph(
 
 
 def refusal(spec: ExperimentSpec, graph: str) -> str:
-    """Why a graph cannot run an experiment, in words; empty if it can."""
+    """The reason why a graph cannot run an experiment, in words; empty if it can."""
     if spec.stop_rule == "contact" and graph != SIM:
         return (
             f"with stop_rule: contact the arm runs into table and walls, so it is refused for the graph {graph}; only "

@@ -237,7 +237,7 @@ class ExperimentSpec(Model):
 
     @property
     def only_rendered(self) -> str:
-        """What only a cell can fulfil whose images Merton renders, and why, in words; empty if there is nothing."""
+        """The part that only a cell whose images Merton renders can fulfil, and why, in words; else empty."""
         if self.sensor != "ideal":
             return f"cameras cannot imitate a sensor, so sensor: {self.sensor} is refused"
         if not self.distort.is_whole_image:

@@ -18,7 +18,7 @@ from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Observation
 
 Side = Literal["reference", "distorted"]
-"""Which of the two images of one instant a model is shown."""
+"""One of the two images of one instant: the one that a model is shown."""
 
 SIDES: tuple[Side, Side] = ("reference", "distorted")
 
@@ -33,8 +33,8 @@ Region = Literal["things", "surroundings"]
 REGIONS: tuple[Region, Region] = ("things", "surroundings")
 
 StopRule = Literal["gate", "contact"]
-"""What stops the arm before table and walls: "gate", a predicted collision, before contact; "contact", a forbidden
-contact, as in Embodied-IQA (section 3.5), in the embedded cell alone."""
+"""The event that stops the arm before table and walls: "gate", a predicted collision, before contact; "contact", a
+forbidden contact, as in Embodied-IQA (section 3.5), in the embedded cell alone."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far an experiment is, and how long the rest of it will take."""
+"""The progress of an experiment, and the time that the rest of it will take."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _mean(values: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an experiment is.
+    """The progress of an experiment.
 
     Attributes:
         run, experiment: id of the run and name of the experiment; empty while idle.

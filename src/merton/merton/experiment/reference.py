@@ -21,7 +21,7 @@ COSTS = {
     "reference_scenes": "one trial each",
     "max_steps": "time, not trials",
 }
-"""What a key costs in trials of an agent and task; a key that is not here costs none."""
+"""Cost of a key in trials of an agent and task; a key that is not here costs none."""
 _NAMED = {
     "vlm": "a name of `merton model list`",
     "vla": "a name of `merton model list`",

@@ -219,7 +219,7 @@ class RunDirectory:
         write_file(folder / last, files[last])
 
     def _folder(self, trial_id: str) -> Path:
-        """Where a trial's files are: those of reference runs that were added are not among the trials."""
+        """The folder of a trial's files: those of reference runs that were added are not among the trials."""
         agent = self.spec.reference_agent
         is_added = agent is not None and trial_id.startswith(f"{agent.id}.")
         return self.path / ("references" if is_added else "trials") / trial_id

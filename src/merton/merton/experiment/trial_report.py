@@ -1,4 +1,4 @@
-"""What a trial leaves behind: its report, the pictures in it, and the run that later trials are measured against."""
+"""The results of a trial: its report, the pictures in it, and the run that later trials are measured against."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""
 
 NOT_MEASURED = "no agent was measured here"
-"""Why a cell of a column without any score is missing."""
+"""The reason why a cell of a column without any score is missing."""
 
 Value = TypeVar("Value")
 

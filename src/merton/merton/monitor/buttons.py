@@ -24,9 +24,9 @@ with needing("serve", "the monitor"):
     from starlette.responses import JSONResponse, Response
 
 ANSWER_LIMIT_S = 2.0
-"""How long a node may take to answer a press [s]. Its request is sent at once."""
+"""Longest time until a node answers a press [s]. Its request is sent at once."""
 BODY_LIMIT_S = 1.0
-"""How long the body of a press may take to arrive [s]; a stop does not wait for it."""
+"""Longest time until the body of a press has arrived [s]; a stop does not wait for it."""
 LONGEST_BODY = 4096
 SHOWN_PRESSES = 8
 UNNAMED = "unnamed"

@@ -23,7 +23,7 @@ with needing("serve", "the monitor"):
     from merton.web.hall import Hall
 
 END_S = 2
-"""How long requests may go on when the server ends [s]."""
+"""Longest time that requests go on when the server ends [s]."""
 CONNECTIONS = 128
 """Connections with a whole head at the same time; the page itself needs one a browser, and a few for its files."""
 STOPS = 32

@@ -27,9 +27,9 @@ with needing("serve", "the monitor"):
     from starlette.websockets import WebSocket, WebSocketDisconnect
 
 HELLO_LIMIT_S = 5.0
-"""How long a browser may take to send its token [s]."""
+"""Longest time until a browser has sent its token [s]."""
 READY_LIMIT_S = 30.0
-"""How long a browser may take to show an update [s]; then it is disconnected and may connect again."""
+"""Longest time until a browser has shown an update [s]; then it is disconnected and may connect again."""
 PERIOD_S = 0.1
 """The least time between two updates of one browser [s]: ten a second look continuous."""
 ALIVE_S = 1.0

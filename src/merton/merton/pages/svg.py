@@ -15,7 +15,7 @@ from merton.pages.words import interval_words
 from merton.statistics.intervals import Interval
 
 SERIES_COLORS = 8
-"""How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
+"""Number of series that the style sheet has a colour for (classes s0 .. s7); more than that start again."""
 
 
 def series_slots(names: Iterable[str]) -> dict[str, int]:

@@ -40,7 +40,7 @@ SEED, SHUFFLES = 0, 20
 NO_INTERVAL = (
     "AGI-Elo's ratings have no 95 % interval: their error is mostly in the method's scale, which no resampling shows."
 )
-"""Why a `Rating` has none, for readers of a board."""
+"""The reason why a `Rating` has no interval, for readers of a board."""
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""How ratings settle as matches come in: Table 2's measures (AGI-Elo, Fig. 4) and agents' ratings (A.3) by share."""
+"""Convergence of ratings over matches: Table 2's measures (AGI-Elo, Fig. 4) and agents' ratings (A.3) by share."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _by_likelihood(part: MatchTable) -> _Found | None:
 
 
 def _by_agi_elo(part: MatchTable) -> _Found:
-    """In the orders of a board, whatever the shuffle."""
+    """The ratings in the orders of a board; the order of the shuffle plays no part."""
     ratings = agi_elo.rate(part)
     return _result(ratings.agents, ratings.cases, part)
 

@@ -18,7 +18,7 @@ with needing("recording", "reading bags of ROS"):
 
 METADATA = "metadata.yaml"
 ENDINGS = (".mcap", ".mcap.zstd", ".db3", ".db3.zstd")
-"""How the files of a bag end: storage mcap or sqlite3, as they are or packed."""
+"""Endings of the files of a bag: storage mcap or sqlite3, as they are or packed."""
 _LARGEST_METADATA_BYTES = 4 << 20
 _LONGEST_MAGIC = max(len(MCAP), len(SQLITE))
 
@@ -54,7 +54,7 @@ def files_of(path: Path) -> tuple[list[McapFile | SqliteFile], list[Path]]:
 
 
 def opened(path: Path) -> McapFile | SqliteFile:
-    """The file of a recording, whatever its name ends in.
+    """The file of a recording, with any ending of its name.
 
     Raises:
         InputError: it cannot be read, or is of another kind.

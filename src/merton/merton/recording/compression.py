@@ -48,7 +48,7 @@ def unpacked(data: bytes, compression: str, most: int, exactly: int | None = Non
 
 
 def _unzstd(data: bytes, count: int) -> bytes:
-    """At most `count` bytes of a frame of Zstandard, whatever its header says of its size."""
+    """At most `count` bytes of a frame of Zstandard; the size in its header is not relied on."""
     zstandard: Any = require("zstandard", "recording", "reading compressed recordings")
     try:
         with zstandard.ZstdDecompressor().stream_reader(BytesIO(data)) as stream:

@@ -12,7 +12,7 @@ from merton.errors import InputError
 from merton.world.opencv import PNG_FILTER_UP
 
 PNG = b"\x89PNG"
-"""How a PNG file begins."""
+"""The first bytes of a PNG file."""
 JPEG_QUALITY = 92
 # At 424x240, time and size: colour as rendered 0.9 ms and 27 kB, with noise 2.0 ms and 218 kB (JPEG 0.3 ms and 10 kB,
 # 0.4 and 36); with OpenCV's own choice of filters 2.0 ms and 23 kB, with its strategy 4.9 ms and 231 kB for noise.

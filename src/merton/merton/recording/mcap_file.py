@@ -110,7 +110,7 @@ class McapFile:
 
 
 class _Limited:
-    """A stream of which no more than a number of bytes is read at once, whatever a damaged length asks for."""
+    """A stream of which no more than a number of bytes is read at once, also if a damaged length asks for more."""
 
     def __init__(self, stream: IO[bytes], limit: int) -> None:
         self._stream, self._limit = stream, limit

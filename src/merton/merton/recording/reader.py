@@ -19,7 +19,7 @@ __all__ = ["Entry", "RecordingReader", "recording_sha256", "repair", "torn_note"
 class RecordingReader:
     """A recording on disk: a file of MCAP or of rosbag2's sqlite3, or a folder of `ros2 bag record` with its parts.
 
-    What `ros2 bag record` has packed, messages or whole files, is unpacked.
+    Messages or whole files that `ros2 bag record` has packed are unpacked.
 
     Attributes:
         path: the file or folder.
@@ -64,7 +64,7 @@ class RecordingReader:
 
 
 def torn_note(torn: str) -> str:
-    """Where a recording is torn, with what was done about it; empty if it is whole."""
+    """A note on where a recording is torn, with the remedy taken; empty if it is whole."""
     return f"{torn}; what can be read was used" if torn else ""
 
 

@@ -1,4 +1,4 @@
-"""Rows that no Merton writes, in an SQLite file: it may hold any value in any column, whatever the column's type.
+"""Rows that no Merton writes, in an SQLite file: it may hold any value in any column, also against the column's type.
 
 A record comes from another laboratory, or was changed by hand with its checks switched off; it is checked whole when
 it is opened, by what `merton.results.schema` says of each column, so that no reader meets such a row. PostgreSQL holds

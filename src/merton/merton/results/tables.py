@@ -36,9 +36,9 @@ _SEPARATOR_SAID = re.compile(r'"?sep=([,;|\t])"?(?=\r?\n|\r)')
 """Excel's own line before the header."""
 
 Cells = tuple[str, list[Any]]
-"""Where a row stands, such as "scores.csv, line 2", and its cells: texts, numbers or None; those of CSV are texts."""
+"""The place of a row, such as "scores.csv, line 2", and its cells: texts, numbers or None; those of CSV are texts."""
 Row = tuple[str, dict[str, Any]]
-"""Where a row stands, and column to value."""
+"""The place of a row, and column to value."""
 
 csv.field_size_limit(2**31 - 1)  # a picture in base64 is one cell, and the file is in memory already
 _QUOTED = re.compile('"[^"]*"')

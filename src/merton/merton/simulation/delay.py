@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_LATENCY_S = 10.0
-"""How old the seen instant of an experiment may be [s]."""
+"""Largest age of the seen instant of an experiment [s]."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Color = tuple[float, float, float]
 SURFACES = ("table", "wall")
 """Those with textures; each costs time wherever a camera sees it, so the ground has a colour alone."""
 _HUE, _VALUE, _SATURATION = 0.012, (0.80, 1.12), (0.85, 1.08)
-"""How far the paint of a thing may be from the colour of its name: hue (1 is the circle), factors of the other two."""
+"""Limits of a thing's paint about the colour of its name: change of hue (1 is the circle), factors of the other two."""
 _CAMERA_OFF_M, _CAMERA_OFF_RAD = 0.004, math.radians(0.4)
 """Greatest displacement and turn of a camera along and about each axis; the pose that is reported has neither."""
 _AIM = (0.47, 0.0, 0.0)

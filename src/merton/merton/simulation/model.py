@@ -195,7 +195,7 @@ def _import(description: str) -> mujoco.MjSpec:
 
 
 def _prepare_contacts(spec: mujoco.MjSpec) -> None:
-    """Which geoms may touch, and how stiffly; arm and tool are weightless (`gravcomp`), as under a real controller."""
+    """Set contacts and stiffness of geoms; arm and tool weigh nothing (`gravcomp`), as under a real controller."""
     for body in spec.bodies:
         surroundings = body.name == "table" or body.name.startswith("wall_")
         if not surroundings:

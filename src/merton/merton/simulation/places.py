@@ -24,7 +24,7 @@ _TRIES = 150
 
 
 def stand_of(kind: str, *, plain: bool) -> Stand:
-    """Where a kind of thing may stand, in a plain scene or in one of a split; "" is any object."""
+    """The limits on the place of a kind of thing, in a plain scene or in one of a split; "" is any object."""
     if kind == MAT:
         return _MATS[plain]
     if prop := prop_of(kind):

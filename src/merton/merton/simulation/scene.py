@@ -63,7 +63,7 @@ class Scene:
 
     @property
     def difficulty(self) -> int:
-        """How much of the picture the instruction needs, 1 to 5 (`merton.simulation.varied`); 1 in a plain scene."""
+        """Amount of the picture that the instruction needs, 1 to 5 (`merton.simulation.varied`); 1 in a plain scene."""
         return 1 if self.layout is None else self.layout.jobs[self.command.verb].difficulty
 
     @property

@@ -96,7 +96,7 @@ SENSORS = MappingProxyType({"ideal": IDEAL, "d455": D455})
 
 @dataclass(frozen=True)
 class Exposure:
-    """How a picture is taken: the time that its pixels collect light [s], and the gain after them, >= 1."""
+    """The exposure of a picture: the time that its pixels collect light [s], and the gain after them, >= 1."""
 
     time_s: float
     gain: float

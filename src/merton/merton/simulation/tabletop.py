@@ -42,7 +42,7 @@ _CIRCLE = np.linspace(0.0, 2 * math.pi, 24, endpoint=False)
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """Where a camera stands.
+    """The pose of a camera, by the place that it looks at.
 
     Attributes:
         azimuth_deg: direction of sight seen from above: 0 is along x, as the robot looks; 90 along y.
@@ -218,14 +218,14 @@ class Tabletop:
         return sum(bool(np.all(spot > low - 1e-3) and np.all(spot < high + 5e-3)) for spot in spots)
 
     def spans_m(self, name: str) -> tuple[float, float]:
-        """How wide a standing thing is along the axes of its own frame that lie flat, the narrower one first [m]."""
+        """Widths of a standing thing along the axes of its own frame that lie flat, the narrower one first [m]."""
         turn = inverse(self.pose(name))
         points = np.vstack(self._hulls(name)) @ turn[:3, :3].T
         narrow, wide = sorted(np.ptp(points, axis=0)[:2].tolist())
         return narrow, wide
 
     def push(self, name: str, along: Array, distance_m: float, height_share: float) -> Pushed:
-        """What happens if a finger pushes a thing over the table; the state is as before afterwards.
+        """The end of a push of a thing over the table by a finger; the state is as before afterwards.
 
         The finger acts on the line through the thing's centre of mass, at a share of its height, with the force that
         brings that point towards 0.15 m/s, until the thing has gone the distance, or for twice the time that it should

@@ -93,7 +93,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is on the table in the scene of a split and a seed.
+    """The things on the table in the scene of a split and a seed, and the tasks with them.
 
     Attributes:
         things: everything that has a name, mats included.
@@ -255,7 +255,7 @@ class _Cast:
         return jobs
 
     def _noun(self, thing: Thing, things: tuple[Thing, ...], difficulty: int) -> Noun | None:
-        """How an instruction of a difficulty names a thing; None if it cannot."""
+        """The noun by which an instruction of a difficulty names a thing; None if it cannot."""
         noun = Noun(thing.color, thing.shape)
         if difficulty == 3:
             return replace(noun, size=thing.name.split()[0])

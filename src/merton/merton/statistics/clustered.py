@@ -43,7 +43,7 @@ class Measured:
 
     @property
     def scenes(self) -> int:
-        """How many scenes there are."""
+        """Number of different scenes."""
         return len(np.unique(self.scene))
 
     def draws(self, seed: int, units: int) -> Floats:

@@ -1,4 +1,4 @@
-"""How far several rankings of the same things agree: Kendall's W."""
+"""The agreement of several rankings of the same things: Kendall's W."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def student(freedom: ArrayLike) -> Floats:
 
 
 def fisher_z(value: ArrayLike, ratings: float = 2.0) -> Floats:
-    """Fisher's transform, in which a coefficient scatters alike whatever its value.
+    """Fisher's transform, in which a coefficient scatters alike at every value.
 
     Of a correlation it is the inverse hyperbolic tangent (1921); of an agreement of k ratings of an item it is
     log((1 + (k - 1) value) / (1 - value)) / 2 (1925, section 39), which for two is the same.

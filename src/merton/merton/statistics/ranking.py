@@ -52,7 +52,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How far two columns of scores agree on the models.
+    """The agreement of two columns of scores on the models.
 
     Attributes:
         coefficient: key of `COEFFICIENTS`.
@@ -183,7 +183,7 @@ def score_draws(
 
 
 def models_needed(difference: float, one: float, between: float, power: float = 0.8, seed: int = 0) -> int | None:
-    """How many models show that two benchmarks differ by so much in their Spearman correlation with people.
+    """Number of models that show that two benchmarks differ by so much in their Spearman correlation with people.
 
     Assumes that the scores of people and of both benchmarks follow a normal distribution, after some monotone change of
     each scale, that models are independent (models of one family are not: the truth is more), and a two-sided 95 %

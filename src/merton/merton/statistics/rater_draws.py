@@ -1,4 +1,4 @@
-"""What all coefficients of raters' agreement share: their result, and their draws of clusters with an interval."""
+"""The common parts of all coefficients of raters' agreement: result, draws of clusters, and interval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """How far raters agree.
+    """The agreement of raters, with its interval.
 
     Attributes:
         value: a coefficient such as a kappa, at most 1: full agreement, 0: as chance has it; or a share of equal

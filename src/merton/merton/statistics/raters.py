@@ -200,7 +200,7 @@ def fleiss_kappa(
 
     p_o is the mean over items of the share of pairs of ratings that are equal, p_e the sum of the squared shares of the
     categories. Items may have different numbers of ratings; each item then weighs the same in both (Gwet 2014, section
-    2.4). Which rater gave a rating plays no part.
+    2.4). The identity of a rater plays no part.
 
     Args:
         ratings: for each item the categories that its raters gave; None for a missing one.

@@ -1,4 +1,4 @@
-"""What a gate is worth and what it can promise: risk and coverage of refusing the trials with the lowest scores.
+"""The worth of a gate and its guarantee: risk and coverage of refusing the trials with the lowest scores.
 
 A gate admits a trial whose score is at or above a threshold. Its coverage is the share of the trials it admits, its
 risk the share of failures among those (selective risk: El-Yaniv and Wiener 2010, Geifman and El-Yaniv 2017).

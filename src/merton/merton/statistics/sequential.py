@@ -1,7 +1,7 @@
 """Intervals that hold at every number of scenes at once, so that a comparison may be looked at and ended at any time.
 
 A fixed interval of 95 %, looked at after every scene, excludes the truth far more often than in 5 % of studies. The
-confidence sequence here contains it at all numbers of scenes together with 95 %, whatever the rule that ends the study
+confidence sequence here contains it at all numbers of scenes together with 95 %, under any rule that ends the study
 (Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting, sections 4 and 5).
 """
 
@@ -27,7 +27,7 @@ _LEAST = 1e-9  # of a mean in 0..1 that is told from 0
 
 
 class Conclusion(str, enum.Enum):
-    """Where the interval of a difference, candidate less baseline, lies: above -delta, below it, or around it."""
+    """The place of the interval of a difference, candidate less baseline: above -delta, below it, or around it."""
 
     NOT_WORSE = "not worse"
     WORSE = "worse"

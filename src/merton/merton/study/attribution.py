@@ -1,4 +1,4 @@
-"""Where an agent loses under distortion: the loss of trials shared out among the parts of the images.
+"""The origin of an agent's loss under distortion: the loss of trials shared out among the parts of the images.
 
 A trial's loss is its undistorted value less its distorted one. With only a subset of the parts distorted it is v of
 that subset; a part's share is its Shapley value (Shapley 1953): the mean, over all orders in which the parts are
@@ -79,7 +79,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Failure:
-    """When the lost trials of an agent are lost: of those that do the task undistorted, and not distorted.
+    """The steps at which an agent's trials are lost: of those that do the task undistorted, and not distorted.
 
     Attributes:
         trials, scenes: how many they are.
@@ -143,7 +143,7 @@ def attribute(
 def failure(
     agent: str, whole: str, prefixes: Mapping[int, str], trials: Sequence[tuple[TrialRecord, Found]]
 ) -> Failure | None:
-    """When an agent's trials are lost; None if none of them loses success.
+    """The steps at which an agent's trials are lost; None if none of them loses success.
 
     Args:
         whole: the design in which all steps are distorted.

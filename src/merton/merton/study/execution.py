@@ -38,7 +38,7 @@ from merton.study.headline import BLIND_DECISION
 from merton.study.opinions import Opinions
 
 UNITS = ("type", "type_level", "trial")
-"""What one point of a correlation is: the mean of a type, that of a type at a level, or a trial."""
+"""One point of a correlation: the mean of a type, that of a type at a level, or a trial."""
 STAGES = ("cognition", "decision")
 OUTCOMES = ("execution", "success", "progress")
 _COLUMNS = ("id", "agent", "reference", "scene", "distortion", "level")
@@ -133,7 +133,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """How a stage, or a metric of image quality, goes with an outcome of the trials; None for undefined.
+    """The correlations of a stage, or of a metric of image quality, with an outcome of the trials; None for undefined.
 
     Attributes:
         predictor: "cognition", "decision", or the name of a metric.

@@ -83,7 +83,7 @@ class PublishedBound:
 
 @dataclass(frozen=True)
 class MetricRow:
-    """How a metric of image quality, or a stage beside it, goes with execution, the higher the better the image.
+    """The correlation of a metric of image quality, the higher the better, or of a stage beside it, with execution.
 
     Attributes:
         behind: the best metric's correlation in this unit less this one's, resampled jointly; None of the best.
@@ -195,7 +195,7 @@ def _has(trials: Trials, opinions: Opinions | None, stage: str) -> bool:
 
 
 def _facts(run: Path, records: Iterable[TrialRecord]) -> dict[str, Any]:
-    """Which run it is, and a hash over its trials, whose wall time alone may differ between two runs."""
+    """The run, the study's settings, and a hash over the trials, whose wall time alone may differ between two runs."""
     facts = json_object(run / "run.json") or {}
     return {
         "run": one_line(str(facts.get("id", run.name)), 80),

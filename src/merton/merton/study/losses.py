@@ -1,4 +1,4 @@
-"""What distortion costs: each agent's success without and with it, by distortion and by task.
+"""The cost of distortion: each agent's success without and with it, by distortion and by task.
 
 Every distorted trial is paired with the undistorted trial of its agent, task and scene, so a hard scene is hard on both
 sides; the scene is the unit that was sampled.

@@ -74,7 +74,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How much models agree on the images that cost them score, in one dimension.
+    """The agreement of models on the images that cost them score, in one dimension.
 
     Attributes:
         models: their names, sorted; more than `UNORDERED` in an order in which those that agree stand side by side.

@@ -73,7 +73,7 @@ class ExperimentSize:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a design tells of one value.
+    """The forecast of a design for one value.
 
     Attributes:
         resolvable: the smallest difference that its scenes resolve; None if they resolve none.

@@ -1,4 +1,4 @@
-"""How far the stages of a run fall with the level of distortion, and how far they agree trial by trial."""
+"""The fall of a run's stages with the level of distortion, and their agreement trial by trial."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class StageCorrelation:
 
 @dataclass(frozen=True)
 class Fall:
-    """How much lower a stage is at the highest level than undistorted: paired by agent, task and scene.
+    """The fall of a stage from undistorted to the highest level: paired by agent, task and scene.
 
     Attributes:
         points: the fall, in points of 100.

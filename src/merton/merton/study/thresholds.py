@@ -163,7 +163,7 @@ def _weights(likelihood: Floats) -> Floats:
 
 
 def _design_effect(residuals: Floats, variances: Floats, scenes: ArrayLike) -> float:
-    """How much more the residuals' sums by scene scatter than those of independent trials would; at least 1."""
+    """The ratio of the variance of the residuals' sums by scene to that of independent trials; at least 1."""
     _, scene = np.unique(np.asarray(scenes), return_inverse=True)
     sums = np.bincount(scene, weights=residuals)
     return max(1.0, float(sums @ sums) / float(variances.sum()))

@@ -25,7 +25,7 @@ from merton.web.hall import Connection, Hall
 from merton.web.places import Places
 
 HEAD_LIMIT_S = 5.0
-"""How long the head of a request may take to arrive [s]."""
+"""Longest time until the head of a request has arrived [s]."""
 LONGEST_HEAD = 16 * 1024
 """Of a request [bytes]."""
 WAITING = 8192

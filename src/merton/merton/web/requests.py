@@ -1,4 +1,4 @@
-"""What every server reads from a request: the token, and a JSON object."""
+"""The parts of a request that every server reads: the token, and a JSON object."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def json_object(request: Request, longest: int, limit_s: float) -> dict[st
 
 
 def depth(document: Any) -> int:
-    """How many objects and lists lie within one another at the deepest place of a JSON value; 0 for a plain one."""
+    """Number of objects and lists within one another at the deepest place of a JSON value; 0 for a plain one."""
     found, level = 0, [document]
     while level := [one for one in level if isinstance(one, dict | list)]:
         found += 1

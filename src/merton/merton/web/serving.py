@@ -18,7 +18,7 @@ with needing("serve", "a served page"):
     from starlette.types import ASGIApp
 
 SHUTDOWN_S = 5
-"""How long requests may go on after Ctrl-C [s]."""
+"""Longest time that requests go on after Ctrl-C [s]."""
 CONNECTIONS = 200
 """Connections with a whole head at the same time; see `merton.web.places` for what happens beyond."""
 

@@ -70,7 +70,7 @@ def checked_chunk(
 
 
 def chunk_fault(deltas: Array, step_s: float, frame: object) -> tuple[str, int] | None:
-    """Why numbers are no chunk, in one sentence, and the delta concerned or -1; None if they are one.
+    """The fault of numbers that are no chunk, in one sentence, and the delta concerned or -1; None if they are one.
 
     Call this before anything clips: `np.clip(nan)` is nan. Not finite comes first: NaN passes comparisons.
 

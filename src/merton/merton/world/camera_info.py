@@ -1,4 +1,4 @@
-"""What a sensor_msgs/CameraInfo says: the pinhole camera of its picture, and the lens before it.
+"""The content of a sensor_msgs/CameraInfo: the pinhole camera of its picture, and the lens before it.
 
 Messages are taken by their fields alone, of rclpy or decoded from a recording.
 """
@@ -18,14 +18,14 @@ LENS_MODELS = {PLUMB_BOB: (5,), "rational_polynomial": (8, 12, 14), "equidistant
 """Names of sensor_msgs/distortion_models and how many coefficients each has, in the order of OpenCV: k1, k2, p1, p2,
 k3; and k4, k5, k6, s1 .. s4, tx, ty; k1 .. k4 of a fisheye lens."""
 MOST_ERROR_PX = 0.5
-"""How far from a pixel the way back from its ideal place may end. Ours: half a pixel is not seen."""
+"""Largest distance from a pixel at which the way back from its ideal place may end. Ours: half a pixel is not seen."""
 LARGEST_SHIFT = 0.02
-"""How far a lens may move a pixel from where a pinhole camera sees it, in widths of the picture. Ours, because models
+"""Largest shift of a pixel by a lens from its place in a pinhole camera, in widths of the picture. Ours, because models
 take a picture for a pinhole camera's: at 0.6 m and a field of view of 90 degrees it is 2.4 cm, in the corners alone,
 and 2 cm is where a tool's path counts as another one. A D455's lens moves pixels by 0.007 widths."""
 
 MOST_OFF_MIDDLE, MOST_RATIO = 0.2, 2.0
-"""How far a principal point may lie from the middle [sides of the picture], and the ratio of both focal lengths. Ours:
+"""Largest distance of a principal point from the middle [sides of the picture], and ratio of both focal lengths. Ours:
 lenses stand within a twentieth of the middle and pixels are square; K of twice the size is off by half a side, that of
 half the size by a quarter."""
 
@@ -128,7 +128,7 @@ def pinhole_of(info: Any, rectified: bool = False) -> Intrinsics:
 
 @lru_cache(maxsize=64)
 def largest_shift_px(intrinsics: Intrinsics, model: str, coefficients: tuple[float, ...]) -> float:
-    """How far a lens moves a pixel of the picture at most [px]; infinite for one that no pinhole camera could see.
+    """Largest shift of a pixel of the picture by a lens [px]; infinite for a picture that no pinhole camera could see.
 
     Where no point in front of the camera is seen at a pixel, OpenCV gives a wrong one back or none: what it gives must
     lead to the pixel again.

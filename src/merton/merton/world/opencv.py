@@ -1,4 +1,4 @@
-"""Where OpenCV's releases differ, from 4.11 to 5: each function does the same with all of them.
+"""Functions in which OpenCV's releases differ, from 4.11 to 5: each does the same with all of them.
 
 4.11 is the last one beside NumPy 1. Results that differ by release all the same are named in docs/use/distortions.md.
 """
@@ -38,7 +38,7 @@ def undistort_points(
     change: float,
     new_matrix: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Where a camera without distortion would see points, by fixed-point iteration.
+    """The places at which a camera without distortion would see points, by fixed-point iteration.
 
     Args:
         points_px: (n, 1, 2), as seen [px].

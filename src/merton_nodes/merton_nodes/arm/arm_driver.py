@@ -62,7 +62,7 @@ class ArmDriver:
         self.opening_m = 0.0
         self.stamp_ns = 0
         self.progress_s = 0.0
-        """When joint states last had a new stamp [s], on the monotonic clock."""
+        """Time at which joint states last had a new stamp [s], on the monotonic clock."""
         self.stillness = Stillness()
         self.clock_stands = False
         """Whether the last message bore the stamp of the one before: an embedded cell at rest."""
@@ -74,7 +74,7 @@ class ArmDriver:
         node.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.JOINTS_QOS)
 
     def on_joints(self, message: JointState) -> None:
-        """Store where the arm is; may end waits."""
+        """Store the measured state of the arm; may end waits."""
         try:
             self.joints_rad, self.opening_m = convert.joints_of(message)
         except MertonError:

@@ -38,9 +38,9 @@ from merton_nodes.ros.runtime import StageNode, run
 
 PLANNERS = ("merton", "moveit")
 RESULT_KEPT_S = 10
-"""How long a result is kept for a client that has not fetched it [s]; every goal's status lists all that are kept."""
+"""Time for which a result is kept for a client to fetch [s]; every goal's status lists all that are kept."""
 DELIVERY_TIME = Duration(seconds=1)
-"""How long the last stop command may take to be acknowledged before the node ends."""
+"""Time limit for the acknowledgement of the last stop command, before the node ends."""
 CANCELLED = Verdict(message="cancelled")
 DEACTIVATED = Verdict(ErrorCode.STOPPED, "arm_node was deactivated")
 FAILED = Verdict(ErrorCode.STOPPED, "carrying out the chunk failed")

@@ -103,7 +103,7 @@ class ChunkRunner:
         self.arm.begin()
 
     async def carry_out(self, chunk: ActionChunk, on_segment: Callable[[int, float], None]) -> Verdict:
-        """Plan from the measured joints, carry out every step, and return why it ended; raises as `ArmDriver.move`.
+        """Plan from the measured joints, carry out every step, and return the verdict; raises as `ArmDriver.move`.
 
         `on_segment` is called after each segment, with its number and the clearance that was predicted [m].
         """
@@ -134,7 +134,7 @@ class ChunkRunner:
         await self.arm.wait_until_still(lambda: False)
 
     async def outcome(self, motion: MotionPlan) -> Verdict:
-        """Why the chunk ended, once the arm stands still; brings `executed` up to date."""
+        """The verdict that ended the chunk, once the arm stands still; brings `executed` up to date."""
         arm = self.arm
         if not arm.is_stopped():
             self.executed = motion.executed

@@ -34,9 +34,9 @@ GROUP = "arm"
 HELD = "held"
 """Name of the held object in MoveIt's scene."""
 PLANNERS = ("straight", "search")
-"""Of config/moveit/pipelines.yaml, tried in this order: a straight way in joint space, a search around obstacles."""
+"""Pipelines of config/moveit/pipelines.yaml, in order: a straight way in joint space, a search around obstacles."""
 ATTEMPTS = 8
-"""So many ways are asked for at most, until one is accepted. Around a wall one in five is refused."""
+"""Most ways that are asked for until one is accepted. Around a wall one in five is refused."""
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
 ENDED = "MoveIt has ended: the log has its reasons"
 _FILES = ("kinematics", "joint_limits", "pipelines")
@@ -241,7 +241,7 @@ class MoveItPlanner:
         self._begin()
 
     def plan(self, request: Request, accept: Callable[[JointSpline], T]) -> T:
-        """What `accept` makes of the first way from the start to the goal that it accepts, of `ATTEMPTS` at most.
+        """The result of `accept` for the first way from the start to the goal that it accepts, of `ATTEMPTS` at most.
 
         After its end, or a request without an answer, MoveIt is started again for the next request.
 

@@ -43,13 +43,13 @@ class CellSource(FrameSource):
         self.scene_cameras = SceneCameras(width, height, linkage=linkage)
         self.imitate(sensor)
         self.state: CellState | None = None
-        """The newest one."""
+        """The newest state."""
         self.shown: CellState | None = None
-        """The one that is rendered: the newest, or a past one that was requested since."""
+        """The state that is rendered: the newest, or a past one that was requested since."""
         self.request: FrameRequest | None = None
-        """The newest one that has no answer yet."""
+        """The newest request that has no answer yet."""
         self.answered_ns = -1
-        """The stamp of the last one that was answered in this scene [ns]."""
+        """The stamp of the last request that was answered in this scene [ns]."""
         self.viewed: tuple[set[str], set[str]] = set(), set()
         """Cameras with a viewer of colour, and of depth."""
         node.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
@@ -100,11 +100,11 @@ class CellSource(FrameSource):
     def imitate(self, sensor: str) -> None:
         """Deliver pictures of this sensor from now on."""
         self.views: dict[str, CameraView] = {}
-        """What has been rendered of the shown state."""
+        """Camera to its view of the shown state, where it has been rendered."""
         self.scene_cameras.imitate(SENSORS[sensor])
 
     def keep_exposures(self, cameras: set[str]) -> None:
-        """Pictures of a trial count for the auto-exposure; a viewer's do not, so that a trial has no need of them."""
+        """Keep the exposure of a trial's pictures; a viewer's do not count, so that a trial has no need of them."""
         for camera in cameras:
             self.scene_cameras.keep_exposure(camera)
 
@@ -129,7 +129,7 @@ class CellSource(FrameSource):
         return set(request.color), set(request.depth)
 
     def show(self, color: set[str], depth: set[str]) -> None:
-        """Publish cameras with the state's stamp, those of `depth` with their depth; render what is not yet."""
+        """Publish cameras with the state's stamp, those of `depth` with their depth; render those that are not yet."""
         for camera in self.cameras:
             if camera in color | depth:
                 assert self.shown is not None

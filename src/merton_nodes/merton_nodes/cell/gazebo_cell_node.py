@@ -48,7 +48,7 @@ SLICE_NS = 20_000_000
 """Ours: the controllers' time, which they get by messages, is late by some ms of it even on a busy machine."""
 HOME_RAD_S, HOME_TOLERANCE_RAD, ATTEMPTS = 1.0, 0.02, 3
 MARGIN_S, SETTLE_S = 0.1, 0.5
-"""How much later than this node a controller may get a command; for objects that were just placed [s simulated]."""
+"""Greatest delay of a command to a controller; time for objects to settle that were just placed [s simulated]."""
 
 
 class GazeboCellNode(StageNode):

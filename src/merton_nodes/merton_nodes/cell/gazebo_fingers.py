@@ -12,7 +12,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
 
 SHORTEST_S = 0.1
-"""Of the trajectories [s]. Ours: time for the fingers to come to rest where they are."""
+"""Least duration of the trajectories [s]. Ours: time for the fingers to come to rest where they are."""
 
 
 class GazeboFingers:

@@ -16,7 +16,7 @@ from merton_nodes.cell.lockstep import Lockstep
 from merton_nodes.ros.waits import Waits
 
 SIMULATOR = ("joints", "renderer")
-"""What reports every instant, whichever things there are."""
+"""Sources that report every instant, whichever things there are."""
 
 
 class GazeboThings:
@@ -24,7 +24,7 @@ class GazeboThings:
 
     Args:
         world: a `GazeboWorld`.
-        time: lets the steps pass that a removal needs; expects the poses of what is there.
+        time: lets the steps pass that a removal needs; expects the poses of the things that are there.
         waits: for Gazebo's answers.
         cell: where things are parked, and how large they are.
         patience_s: wall time for each answer [s].

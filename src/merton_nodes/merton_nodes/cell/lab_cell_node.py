@@ -81,7 +81,7 @@ class LabCellNode(StageNode):
         return "a reset is under way" if self.requested is not None else ""
 
     def on_joints(self, message: JointState) -> None:
-        """Store where the arm is, and since when."""
+        """Store the joint states, and how long the arm has stood still."""
         try:
             self.joints_rad, _ = convert.joints_of(message)
         except MertonError:

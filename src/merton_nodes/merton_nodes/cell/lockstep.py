@@ -9,8 +9,8 @@ from typing import Any
 class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
-    It runs slice by slice, each once one source has reported the end of the one before: whatever is told of time
-    by messages, controllers in the simulator as well as this program, is never further behind than about a slice, on a
+    It runs slice by slice, each once one source has reported the end of the one before: a program that gets the time
+    by messages, a controller in the simulator as well as this one, is never further behind than about a slice, on a
     busy machine too.
 
     Messages about one instant arrive one by one, on several topics: an instant is complete, and time stands, once each
@@ -26,7 +26,7 @@ class Lockstep:
         engaged: whether time is under control; the simulator runs freely until this is set.
         stamp_ns: the newest simulated instant [ns].
         stands: whether all requested time has passed.
-        held: whether no time may begin to pass; what is asked for meanwhile passes after `release`.
+        held: whether no time may begin to pass; time that is requested meanwhile passes after `release`.
     """
 
     def __init__(self, run_to: Callable[[int], Any], period_ns: int, slice_ns: int, pace: str) -> None:

@@ -48,7 +48,7 @@ class UrDriverGuard:
         self.ready = False
         """Whether the process watches, and the controller hears it."""
         self._told: tuple[int | None, int] = (None, 0)
-        """Which process knows which state of the monitor: its pid, and `DeviationMonitor.changes`."""
+        """Pid of the process, and `DeviationMonitor.changes` of the monitor, at the last `tell`."""
         self._process = SupervisedDriver(
             NAME, guard, (topic, silence_s), float("inf"), "", self._on_message, self._on_end
         )

@@ -40,8 +40,8 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
 PERIOD_S, LOOK_S = 0.02, 0.008
-"""Between two checks of the state, and between two looks at the driver, so that joint states come at 125 Hz at most as
-from ur_robot_node [s]."""
+"""Periods of the check of the state, and of the look at the driver, so that joint states come at 125 Hz at most as from
+ur_robot_node [s]."""
 
 
 class UrDriverNode(RobotNode):
@@ -81,7 +81,7 @@ class UrDriverNode(RobotNode):
         self.gripper.connect(connect_s)
         self.monitor = DeviationMonitor(why_full_speed())
         self.start_limit_s = time.monotonic() + connect_s
-        """Until then silence is no fault: the driver starts at the same time as this node."""
+        """End of the time in which silence is no fault: the driver starts at the same time as this node."""
         self.opening_m = self.gripper.gripper_opening_m
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)

@@ -26,7 +26,7 @@ from merton_nodes.ros.polled import PolledTopic
 from merton_nodes.ros.runtime import StageNode
 
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
-"""Of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
+"""Modes of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
 SILENCE_S, CONTROLLER_SILENCE_S = 0.5, 1.0
 """Silence after which the driver counts as gone, and its controller as not active [s]. Ours: an arm that stands still
 is noticed by its path as well, and a busy machine delays the controller's state first."""
@@ -59,7 +59,7 @@ def driver_messages() -> DriverMessages:
 
 
 def why_full_speed() -> str:
-    """Why the installed ur_controllers needs the full speed; empty if it does not, or is not on this machine."""
+    """The reason why the installed ur_controllers needs the full speed; empty without one, or if none is installed."""
     try:
         package = Path(get_package_share_directory("ur_controllers"), "package.xml")
     except PackageNotFoundError:
@@ -155,7 +155,7 @@ class DriverReports:
 
     @property
     def joints_age_s(self) -> float:
-        """How long ago joint states arrived [s]."""
+        """Age of the newest joint states [s]; before the first, time since the start."""
         return time.monotonic() - self.joints_time_s
 
     def _on_joints(self, message: JointState) -> None:

@@ -55,7 +55,7 @@ from merton_nodes.ros.service_caller import ServiceCaller, usable
 Result = TypeVar("Result")
 
 LOADING_LIMIT_S = 1800.0
-"""How long a model may take to load at its first request [s]: gigabytes from a slow disk."""
+"""Time limit for a model to load at its first request [s]: gigabytes from a slow disk."""
 NOT_THE_MODELS_FAULT = (ErrorCode.STALE, ErrorCode.OUT_OF_ORDER)
 
 

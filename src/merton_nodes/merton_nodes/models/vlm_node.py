@@ -19,7 +19,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
 RESULT_LIFETIME_S = 10.0
-"""How long a finished result is kept [s]; a client that comes later must send the goal again.
+"""Time for which a finished result is kept [s]; a client that comes later must send the goal again.
 
 Ours: longer than a busy machine keeps a client waiting. Each status message lists all goals that are kept, 20 us each
 to read: some ten, and in rclpy's default of 900 s thousands.

@@ -83,7 +83,7 @@ class MonitorNode(StageNode):
         self.distortions: dict[str, Any] = {}
         self.qualities: dict[str, Any] = {}
         self.scene_views = {linkage: SceneView(cell.with_linkage(linkage)) for linkage in (False, True)}
-        """By whether the gripper has the linkage of the real one: its joint is in the joint states then."""
+        """Views by whether the gripper has the linkage of the real one: its joint is in the joint states then."""
         self.motions = {linkage: MotionLog(view.cell) for linkage, view in self.scene_views.items()}
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))
@@ -154,7 +154,7 @@ class MonitorNode(StageNode):
         self.create_subscription(kind, topic, on_bytes, names.LATEST_QOS, raw=True)
 
     def due(self, what: str, period_s: float) -> bool:
-        """Whether `period_s` has passed since the last time that this was true [s]."""
+        """Whether `period_s` [s] has passed since the last time that this was true."""
         now_s = time.monotonic()
         if now_s < self.due_s.get(what, 0.0):
             return False
@@ -194,7 +194,7 @@ class MonitorNode(StageNode):
             self.moving = linkage
 
     def check(self) -> None:
-        """Put into the hub what changes with time: whether joint states arrive, plots, timeline, recording."""
+        """Put values that change with time into the hub: whether joint states arrive, plots, timeline, recording."""
         self.hub.put("arm_seen", time.monotonic() - self.last_message_s[names.JOINT_STATES] < ARM_SILENT_S)
         if self.hub.watched:
             self.hub.put("motion", self.motions[self.moving].rows)
@@ -210,7 +210,7 @@ class MonitorNode(StageNode):
         return shown
 
     def with_stage(self, message: ExperimentProgress) -> dict[str, Any]:
-        """What is under way; its stages make the timeline."""
+        """The progress of the experiment; its stages make the timeline."""
         if message.state == ExperimentProgress.RUNNING:
             self.timeline.stage(message.trial_id, message.stage, message.step)
         else:

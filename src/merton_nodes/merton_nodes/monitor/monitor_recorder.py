@@ -18,7 +18,7 @@ from merton.graph.supervisor import enclave, find_executable
 from merton.monitor.buttons import PressReply
 
 END_LIMIT_S = 20.0
-"""How long a recorder may take to write its last messages [s]; then it is killed, and its file lacks its end."""
+"""Time limit for a recorder to write its last messages [s]; then it is killed, and its file lacks its end."""
 
 
 class Recorder:

@@ -43,7 +43,7 @@ def name_of(index: int, names: tuple[str, ...]) -> str:
 
 
 def progress(message: ExperimentProgress) -> dict[str, Any]:
-    """What experiment_node does, and how far it is; times in seconds of wall time, None where not known."""
+    """State and progress of experiment_node; times in seconds of wall time, None where not known."""
     return {
         "state": name_of(message.state, STATES),
         "run_id": message.run_id,
@@ -124,7 +124,7 @@ def distortion(message: DistortionInfo) -> dict[str, Any]:
 
 
 def quality(message: ImageQuality) -> dict[str, Any]:
-    """How good an image is; shares are 0 for the worst and 1 for the best, None where the values have no end."""
+    """Quality of an image; shares are 0 for the worst and 1 for the best, None where the values have no end."""
     found = convert.quality_of(message)
 
     def share(value: float) -> float | None:

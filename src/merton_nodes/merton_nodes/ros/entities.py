@@ -14,7 +14,7 @@ DESTROY = {
     "timers": "destroy_timer",
     "guards": "destroy_guard_condition",
 }
-"""Where a node keeps its entities, and the method that destroys one of them."""
+"""Attribute of a node that keeps its entities, to the method that destroys one of them."""
 
 
 class NewEntities:

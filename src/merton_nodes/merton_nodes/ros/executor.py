@@ -36,7 +36,7 @@ ATTRIBUTES = {
     "client": "clients",
     "service": "services",
 }
-"""Where a node keeps its entities, by the kind a wait set calls them."""
+"""Kind of entities, as a wait set calls it, to the attribute of a node that keeps them."""
 
 
 class WatchedEntities:
@@ -75,7 +75,7 @@ class WatchedEntities:
         )
         self._own = [guard.handle for guard in own]
         self._groups: dict[Any, tuple[Any, list[Callable[[], object]]]] = {}
-        """Of each callback group one entity, and the calls that add all of its entities to the wait set."""
+        """Callback group to one of its entities, and the calls that add all of its entities to the wait set."""
         for kind, by_pointer in self.by_pointer.items():
             for entity in by_pointer.values():
                 self._add(entity, partial(getattr(self.wait_set, f"add_{kind}"), entity.handle))

@@ -52,7 +52,7 @@ from merton.graph.supervisor import (
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
 RENEWALS = 3
-"""Of a simulator that hangs, in one launch. Ours: one that hangs more often is to be looked at."""
+"""Most renewals of a simulator that hangs, in one launch. Ours: one that hangs more often is to be looked at."""
 
 
 def describe(
@@ -292,7 +292,7 @@ def is_installed(package: str) -> bool:
 
 
 def missing(*packages: str) -> str:
-    """Which of these ROS packages are not installed, and how to get them; empty if all are."""
+    """The ROS packages of these that are missing, and the command that installs them; empty without any."""
     absent = [package for package in packages if not is_installed(package)]
     debian = " ".join("ros-jazzy-" + package.replace("_", "-") for package in absent)
     return f"not installed: {', '.join(absent)}; run: sudo apt-get install {debian}" if absent else ""

@@ -40,12 +40,12 @@ GAZEBO_REMOVE = "/world/cell/remove"
 GAZEBO_CONTROL = "/world/cell/control"
 
 DRIVER_TRAJECTORY = "scaled_joint_trajectory_controller/joint_trajectory"
-"""Of the controller of the UR ROS 2 driver that carries motions out. For another one remap these three names."""
+"""Topic of the controller of the UR ROS 2 driver that carries motions out. For another one remap these three names."""
 DRIVER_CONTROLLER_STATE = "scaled_joint_trajectory_controller/controller_state"
 DRIVER_GOALS = "scaled_joint_trajectory_controller/follow_joint_trajectory/_action/status"
 """The goals of other programs: Merton has none."""
 DRIVER_JOINT_STATES = "joint_state_broadcaster/joint_states"
-"""The driver's own, which lack the gripper: config/ur_driver.yaml keeps them off `joint_states`."""
+"""The driver's own joint states, which lack the gripper: config/ur_driver.yaml keeps them off `joint_states`."""
 DRIVER_SAFETY = "io_and_status_controller/safety_mode"
 DRIVER_SPEED_SCALING = "speed_scaling_state_broadcaster/speed_scaling"
 DRIVER_UNLOCK = "dashboard_client/unlock_protective_stop"
@@ -111,7 +111,7 @@ def distortion_info(camera: str) -> str:
 
 
 def quality(camera: str) -> str:
-    """How good the distorted images are, by a metric that needs no reference image."""
+    """The quality of the distorted images, by a metric that needs no reference image."""
     return f"quality/{camera}"
 
 

@@ -13,7 +13,7 @@ from merton_nodes.ros.service_caller import more_time
 Message = TypeVar("Message")
 
 MOST_DEADLINES = 10
-"""A wait for something that goes on advancing ends after so many deadlines."""
+"""Number of deadlines after which a wait for something that goes on advancing ends."""
 
 
 class NewestMessages:

@@ -83,7 +83,7 @@ class StageNode(LifecycleNode):
         """Called on activation."""
 
     def unfinished(self) -> str:
-        """Why the node, which is inactive, cannot be cleaned up now, as a clause; empty if it can."""
+        """The reason why the node, which is inactive, cannot be cleaned up now, as a clause; empty if it can."""
         return ""
 
     def observe(self) -> None:

@@ -46,7 +46,7 @@ def usable(response: Any, what: str) -> Any:
 
 
 def more_time(deadline_s: float) -> str:
-    """How to allow twice the deadline of experiment_node [s], as a clause for the sentence that it has passed."""
+    """Advice to allow twice the deadline of experiment_node [s], as a clause for the sentence that it has passed."""
     return f"a busy machine may need more: merton run --set deadline_s={2 * deadline_s:g}"
 
 

@@ -14,17 +14,17 @@ from rclpy.node import Node
 from merton.errors import InfrastructureError
 
 DISCOVERY_S, POLL_S = 1.0, 0.05
-"""How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: they are found
+"""Time of the search for others before a node is configured, and the pause between two looks [s]. Ours: they are found
 in 0.1 to 0.3 s with config/dds on an idle machine, and took 2 s where eight processes shared two cores, see
 `discovery_factor`. A node that has died is never found: it answers no newcomer."""
 LEAST_PATIENCE_S, PATIENCE_S = 3.0, 10.0
-"""How long a node bears another [s]: for as long as it was alone before, within these. So of two that find each other
-late, as on a busy machine, the new one ends, and the one that was there first goes on. The least is longer than
-`DISCOVERY_S`, and grows with it: one that has just started finds us meanwhile, and ends by itself."""
+"""Least and most time for which a node bears another [s]; between them, for as long as it was alone before. So of two
+that find each other late, as on a busy machine, the new one ends, and the one that was there first goes on. The least
+is longer than `DISCOVERY_S`, and grows with it: one that has just started finds us meanwhile, and ends by itself."""
 
 
 def discovery_factor() -> float:
-    """How many times longer than on an idle machine nodes may take to find each other: 1, and 1 more for each process
+    """Factor by which nodes may take longer to find each other than on an idle machine: 1, and 1 more for each process
     a core that wants to run. Ours, see `DISCOVERY_S`."""
     return 1.0 + os.getloadavg()[0] / (os.cpu_count() or 1)
 
@@ -42,9 +42,9 @@ class Uniqueness:
     def __init__(self, node: Node, topic: str) -> None:
         self.node, self.topic = node, topic
         self.start_s: float | None = None
-        """When the process started, on the monotonic clock [s]."""
+        """Time of the call of `wait`, on the monotonic clock [s]; None: it was not called."""
         self.second_s: float | None = None
-        """Since when there has been another, on the monotonic clock [s]; None: there is none."""
+        """Time since which there has been another, on the monotonic clock [s]; None: there is none."""
 
     def wait(self, limit_s: float | None = None) -> None:
         """Look before the node publishes; raises InfrastructureError if there is another.

@@ -1,4 +1,4 @@
-"""The gallery of a dataset's study: images whose level and score disagree, with pictures and what a model made of them.
+"""The gallery of a dataset's study: images whose level and score disagree, with pictures and outputs of a model.
 
 As in Appendix H of Embodied-IQA: level 5 with a score of 4.52, level 1 with 2.98.
 """
@@ -97,7 +97,7 @@ def thumbnail(file: Path | None) -> str | None:
 def _outputs(
     folders: Sequence[Path], stage: str, opinions: Opinions, rows: Sequence[int]
 ) -> dict[tuple[str, str, str, int, str], Row]:
-    """What the stage's subjects made of these images and their references, by (model, reference, type, level, task)."""
+    """Outputs of a stage's subjects for these images and their references, by (model, reference, type, level, task)."""
     subjects = opinions.about.get("subjects", {}).get(stage, [])
     references = sorted({str(opinions.reference_id[row]) for row in rows})
     found = {}
@@ -122,7 +122,7 @@ def _outputs(
 def _told(
     asked: dict[tuple[str, str, str, int, str], Row], stage: str, image: tuple[str, str, int]
 ) -> tuple[str, tuple[tuple[str, str, str | Markup], ...]]:
-    """The subject whose sum on the image is the median, and what it made of it, the least alike first."""
+    """The subject whose sum on the image is the median, and its outputs by task, the least alike first."""
     by_model: dict[str, list[Row]] = {}
     for (model, *shown, _), row in asked.items():
         if tuple(shown) == image and row[stage] is not None:
@@ -141,7 +141,7 @@ def _told(
 
 
 def _pair(before: Row, after: Row) -> tuple[str, str | Markup]:
-    """What was made of the reference, and of the distorted image."""
+    """Answers or motions in words of one subject: for the reference, and for the distorted image."""
     if before["answer"] is not None:
         return before["answer"], marked(before["answer"], after["answer"] or "")
     return _motion(before["deltas"]), _motion(after["deltas"])

@@ -1,4 +1,4 @@
-"""What a score would be by chance: a model's output for one scene, scored against its output for another.
+"""Score by chance: a model's output for one scene, scored against its output for another.
 
 The floor of `merton.study.floors`, for the images of a dataset.
 """

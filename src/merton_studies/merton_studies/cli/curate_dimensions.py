@@ -75,7 +75,7 @@ def voters_command(
     folds: Annotated[int, typer.Option(min=2, help="Parts of the scenes; each is judged by the others.")] = 5,
     seed: Annotated[int, typer.Option(help="Of folds and shots.")] = 0,
 ) -> None:
-    """How far voters without an LLM agree with people, without examples and with some.
+    """Agreement of voters without an LLM with people, without examples and with some.
 
     Twenty draws of folds and examples; intervals are 95 %, over scenes.
     """

@@ -1,4 +1,4 @@
-"""`merton export`: what a lab publishes, as folders that other programs load."""
+"""`merton export`: publications of a lab, as folders that other programs load."""
 
 from __future__ import annotations
 

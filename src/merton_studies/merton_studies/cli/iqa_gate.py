@@ -1,4 +1,4 @@
-"""`merton iqa gate`: what refusing bad images is worth, and the threshold for the robot."""
+"""`merton iqa gate`: the worth of refusing bad images, and the threshold for the robot."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _shown(design: GateDesign) -> Table:
 
 
 def _promise(found: GateStudy) -> list[str]:
-    """What can be promised, and the lines to paste."""
+    """Lines with the promises that hold, and those to paste into settings."""
     from merton_studies.iqa.gate_page import threshold_words
 
     lines = [f"Of the trials that are let through, at most {100 * found.alpha:g} % fail:"]

@@ -1,4 +1,4 @@
-"""`merton replay`: what a policy would have done on a recording's pictures if they had been worse."""
+"""`merton replay`: the motions that a policy would have made if a recording's pictures had been worse."""
 
 from __future__ import annotations
 

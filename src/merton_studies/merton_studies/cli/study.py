@@ -1,4 +1,4 @@
-"""`merton study`: what models make of a whole dataset, and how a run goes with it."""
+"""`merton study`: opinions of models on a whole dataset, and their correlation with a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles of the Data Agent, and what they tell each other (A2Eval, section 3.1 and equations 1 to 3).
+"""The roles of the Data Agent, and their messages to each other (A2Eval, section 3.1 and equations 1 to 3).
 
 Each role is one small class behind a protocol here, with two implementations: one that asks an LLM, and one that
 computes. Induction, assignment and sampling know the protocols alone.
@@ -23,7 +23,7 @@ LEFT_OUT = "; left out: "
 
 
 class Finding(Model):
-    """One fault of a set of dimensions, and what to do about it.
+    """One fault of a set of dimensions, and its remedy.
 
     Attributes:
         kind: "redundant": two or more dimensions ask for the same; "missing": questions fit none; "unbalanced": a

@@ -254,7 +254,7 @@ def told_invalid(assignment: Assignment, voters: Sequence[Voter]) -> list[str]:
 
 
 def _reason(voter: Voter) -> str:
-    """Why the last vote of a voter was not valid; "" if it does not say."""
+    """Reason why the last vote of a voter was not valid; "" if it gives none."""
     faults: Sequence[str] = getattr(voter, "faults", ())
     return faults[-1] if faults else ""
 

@@ -1,4 +1,4 @@
-"""How many calls of models, and how much money, a curation may take, and the clear end when they are spent."""
+"""Budget of a curation: the calls of models and the money that it may take, and the clear end when they are spent."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ from merton_studies.curation.sampling import PER_DIMENSION, Kept, sample
 from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
 
 SETTINGS, WORK = "settings.json", "work"
-"""What was asked for, written first; and the folder of embeddings and answers, which can be deleted at the end."""
+"""File of the request, written first; and the folder of embeddings and answers, which can be deleted at the end."""
 PACKAGES = ("numpy", "scikit-learn", "sentence-transformers", "torch", "transformers")
 """Their versions are part of the result."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a curation is asked for.
+    """The request to a curation.
 
     Attributes:
         taxonomy: name or file of dimensions; None: the proposer and the reviewer of `chosen` find them.

@@ -1,4 +1,4 @@
-"""What is in the folder of a curation, read for its card and its page."""
+"""Content of the folder of a curation, read for its card and its page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Curated:
 
     @property
     def entropy_kept(self) -> float:
-        """As `Balance.entropy`, of what is kept."""
+        """As `Balance.entropy`, of the kept questions."""
         return entropy(list(self.balance.kept.values()))
 
     @property

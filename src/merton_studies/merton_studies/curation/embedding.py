@@ -1,4 +1,4 @@
-"""Questions as vectors: what they say beside what they show (A2Eval, section 3.1: e(x) of equation 5).
+"""Questions as vectors: of their text beside their pictures (A2Eval, section 3.1: e(x) of equation 5).
 
 The paper concatenates all-MiniLM-L6-v2 of the text and CLIP of the picture, "mean over 32 frames" for a video, and says
 no more. Ours:
@@ -9,7 +9,7 @@ no more. Ours:
   length 1 again; a question without pictures has zeros there, so that two of them are compared by text alone;
 - a pool in which no question has a picture has vectors of the text alone.
 
-What is computed is kept in a file under the hash of the text or picture and of the model, so that nothing is embedded
+Vectors are kept in a file under the hash of the text or picture and of the model, so that nothing is embedded
 twice, and work that was killed goes on.
 """
 
@@ -87,7 +87,7 @@ def embed(
     pictures: PictureEmbedder | None = None,
     texts: Texts | None = None,
 ) -> Embeddings:
-    """The vectors of all questions: the same bytes in any order, and whatever was in the cache.
+    """The vectors of all questions: the same bytes in any order, and with any content of the cache.
 
     Args:
         pool: with its pictures on disk.

@@ -29,7 +29,7 @@ def before_after(assigned: int, kept: int, most: int) -> Markup:
 
 
 def vote_shares(shares: Sequence[float], voters: int) -> Markup:
-    """How many questions have so many votes for their dimension, of the number of voters."""
+    """Bar chart of the number of questions by the votes for their dimension, out of the number of voters."""
     counts = [0] * (voters + 1)
     for share in shares:
         counts[round(share * voters)] += 1

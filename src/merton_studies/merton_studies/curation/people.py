@@ -1,4 +1,4 @@
-"""What people say about an assignment and about models' plans, read from tables (A2Eval, appendices D and E).
+"""Judgements of people on an assignment and on models' plans, read from tables (A2Eval, appendices D and E).
 
 `verification.csv` has a row for each answer to "does this question need this dimension?":
 
@@ -36,7 +36,7 @@ LEAST, MOST = 1, 5
 
 @dataclass(frozen=True)
 class Verification:
-    """What raters say about a question and a dimension.
+    """Verdicts of raters on a question and a dimension.
 
     Attributes:
         question: its id, or `sheet_id` of it.

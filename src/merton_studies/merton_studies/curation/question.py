@@ -197,7 +197,7 @@ def polygon(answer: str) -> list[tuple[float, float]]:
 
 
 def _fault(kind: AnswerKind, answer: str, choices: tuple[str, ...]) -> str:
-    """Why a text is no answer of its kind, or ""."""
+    """Reason why a text is no answer of its kind, or ""."""
     if _LONG_NUMBER.search(answer):
         return f"no answer that can be compared: a number has more than {MOST_DIGITS} digits"
     if kind == "choice" and answer not in choices:

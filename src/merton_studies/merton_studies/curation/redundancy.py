@@ -1,4 +1,4 @@
-"""What repeats itself in a pool, and what a sample of it still covers (A2Eval, appendix A: Table 8 and Figure 4).
+"""Repetition in a pool, and coverage of the pool by a sample of it (A2Eval, appendix A: Table 8 and Figure 4).
 
 The paper speaks of "up to 92 % sample similarity" and shows a matrix of benchmarks without saying what either is. Ours:
 
@@ -54,7 +54,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Neighbours:
-    """How near the questions of a pool are to each other.
+    """Similarity of the questions of a pool to each other.
 
     Attributes:
         nearest: (n, sources) cosine to the nearest other question of each source; -1 where it has no other.
@@ -69,7 +69,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How near the kept questions of a dimension are to the dropped ones.
+    """Distance of the dropped questions of a dimension to the kept ones.
 
     Attributes:
         dropped: how many.
@@ -180,7 +180,7 @@ def restatements(pool: Pool, embeddings: Embeddings) -> list[tuple[int, int, flo
 
 
 def _asked(question: Question) -> tuple[object, ...]:
-    """What two questions that restate each other have in common."""
+    """Common part of two questions that restate each other: pictures, kind of answer, answer, unit and choices."""
     pictures = tuple(sorted(medium.sha256 for medium in question.media))
     return pictures, question.answer_kind, question.answer, question.unit, tuple(sorted(question.choices))
 
@@ -199,7 +199,7 @@ def without_restatements(pool: Pool, embeddings: Embeddings) -> Integers:
 
 
 def planted(pool: Pool, kept: Collection[int]) -> Planted:
-    """How many planted twins are both kept; `kept` are rows of the pool."""
+    """Number of planted pairs, and of those that are both kept, with the share avoided; `kept` are rows of the pool."""
     row = {question.id: index for index, question in enumerate(pool.questions)}
     pairs = [(row[one.twin_of], index) for index, one in enumerate(pool.questions) if one.twin_of in row]
     if not pairs:

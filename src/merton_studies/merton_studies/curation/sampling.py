@@ -44,7 +44,7 @@ best), as it lowers the very distance that coverage is measured by. k-center gre
 for which it keeps outliers.
 """
 UNSEEDED = ("facility_location",)
-"""Those that keep the same whatever the seed."""
+"""Ways that keep the same questions for every seed."""
 
 Vectors = NDArray[np.float32]
 Integers = NDArray[np.intp]
@@ -54,7 +54,7 @@ _CANDIDATES = 64
 
 @dataclass(frozen=True)
 class Selection:
-    """What is kept of n questions, in the order of the clusters.
+    """Questions that are kept, of n, in the order of the clusters.
 
     Attributes:
         indices: (min(k, n),) rows of the vectors, each once.

@@ -29,7 +29,7 @@ class TextEmbedder:
 
     The last bits of a network's output depend on the shape of its batch and on the number of threads that share it. So
     every batch has 16 rows, filled up with copies, of texts that are padded to one length of their own class, and one
-    thread computes it: a text has the same vector whatever is embedded beside it, in whichever order.
+    thread computes it: a text has the same vector beside any other texts, in any order.
 
     Raises:
         MissingDependencyError: the packages of the extra `curation` are not installed.

@@ -1,4 +1,4 @@
-"""How far voters without an LLM agree with people: accuracy and Cohen's kappa, on questions they have not learnt from.
+"""Agreement of voters without an LLM with people: accuracy and Cohen's kappa, on questions they have not learnt from.
 
 With shots, scenes are dealt to folds at random; the voters of a fold learn from shots drawn from the other folds and
 vote on it. This is repeated with other folds and shots, and everything is a mean over the draws. Intervals are 95 %,

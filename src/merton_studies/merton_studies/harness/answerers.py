@@ -1,4 +1,4 @@
-"""Answerers: what is evaluated. Each answers one prompt about one question, outside the sandbox.
+"""Answerers, which are evaluated. Each answers one prompt about one question, outside the sandbox.
 
 A vision-language model of the catalogue, or one that computes: chance, majority, blind (text alone), and oracles that
 know the right answer with a stated skill. The computed ones are floors and a ladder for studies of rankings; they are

@@ -44,7 +44,7 @@ GIVEN = ("CIDEr", "micro-F1", "success rate")
 PROMPT = "mark"
 BEST_MARK = 5
 _BATCH = 64
-"""Answers that a judge is asked about before progress is told."""
+"""Answers that a judge is asked about before progress is reported."""
 
 
 class Mark(Model):

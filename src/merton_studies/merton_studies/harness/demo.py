@@ -1,4 +1,4 @@
-"""From nothing to one page: a pool of the cell, its dimensions, a small benchmark, and models run on it.
+"""The demonstration, on one page: a pool of the cell, its dimensions, a small benchmark, and models run on it.
 
 Every part keeps what it has made in the folder of the demonstration, so that the same call goes on after a kill.
 """

@@ -266,7 +266,7 @@ class _Conversation:
         self.unasked: dict[int, str] = {}
         self.cut_off: set[int] = set()
         self.answered: set[int] = set()
-        """Places where the model said something beside its reasoning, whatever the program made of it."""
+        """Places where the model said something beside its reasoning, also if the program dropped it."""
 
     def ask(self, place: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
         """The raw answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""

@@ -1,4 +1,4 @@
-"""How faithfully a pipeline does what the reference implementations do (A2Eval, section 4.6 and appendix F).
+"""Fidelity of a pipeline to the reference implementations (A2Eval, section 4.6 and appendix F).
 
 overall    F = 1 - |s_agent - s_ref| / s_ref: both its programs against both of the reference
 scoring    the same for scores of its own predictions

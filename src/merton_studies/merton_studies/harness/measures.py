@@ -20,7 +20,7 @@ from merton_studies.harness.pipeline import TOLERANCE
 from merton_studies.harness.reference import reference_score, same_text
 
 LEAST_OVERLAP = 0.25
-"""Of a box that counts as found, as intersection over union: the ".25" of Acc@0.25 and F1@0.25."""
+"""Least overlap of a box that counts as found, as intersection over union: the ".25" of Acc@0.25 and F1@0.25."""
 SIDES = (4, 6)
 """Numbers of a box: of a picture, of a scene."""
 

@@ -121,7 +121,7 @@ def _program(role: str, verb: str, second: str, says: str, shared: tuple[str, ..
 
 
 def case_for_infer(question: Question) -> dict[str, Any]:
-    """What the inference program sees of a question: what a person would see who is to answer it.
+    """The case of a question for the inference program: the content that a person would see who is to answer it.
 
     Listed one by one, so that a new field of `Question` stays hidden; identifiers may tell the answer, so they are not
     in it.
@@ -138,7 +138,7 @@ def case_for_infer(question: Question) -> dict[str, Any]:
 
 
 def case_for_score(question: Question) -> dict[str, Any]:
-    """What the scoring program sees of a question: that of inference, the right answers, and the tolerance or ""."""
+    """The case of a question for the scoring program: that of inference, the right answers, the tolerance or ""."""
     right = {"answer": question.answer, "also": list(question.also)}
     return {**case_for_infer(question), **right, TOLERANCE: question.meta.get(TOLERANCE, "")}
 

@@ -1,4 +1,4 @@
-"""Which choice a text names, by the reference implementation; with code of its own."""
+"""The choice that a text names, by the reference implementation; with code of its own."""
 
 from __future__ import annotations
 

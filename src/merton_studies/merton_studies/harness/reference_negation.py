@@ -1,4 +1,4 @@
-"""What a text rejects, by the reference implementation; with code of its own: token by token, without patterns."""
+"""Rejections in a text, by the reference implementation; with code of its own: token by token, without patterns."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def is_denied(after: str) -> bool:
 
 
 def _end_of_list(words: Sequence[str], at: int) -> int:
-    """Where a list such as "A, B and C" ends that begins at a place; 0 for none, or if "is" follows its last item."""
+    """The end of a list such as "A, B and C" that begins at a place; 0 for none, or if "is" or "was" follows."""
     end = _end_of_item(words, at)
     while end and words[end : end + 1] == [","] and (item := _end_of_item(words, end + 1)):
         end = item
@@ -133,7 +133,7 @@ def _is_wrong_in_words(words: Sequence[str]) -> bool:
 
 
 def _negative(words: Sequence[str]) -> Sequence[str] | None:
-    """What follows "is not", "cannot be" or the like; None if words do not begin so."""
+    """The words behind "is not", "cannot be" or the like; None if words do not begin so."""
     row = list(words)
     for verb in ("is", "are", "was", "were"):
         for opening in ([verb + "n't"], [verb, "not"]):

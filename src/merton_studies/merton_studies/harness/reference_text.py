@@ -1,4 +1,4 @@
-"""How the reference implementations read a text; with code of their own (see `merton_studies.harness.reference`)."""
+"""Reading of text by the reference implementations, with code of their own (see `merton_studies.harness.reference`)."""
 
 from __future__ import annotations
 
@@ -151,14 +151,14 @@ def _is_letter(character: str) -> bool:
 
 
 def end_of_digits(text: str, place: int) -> int:
-    """Where a run of digits ends."""
+    """The end of a run of digits that begins at a place."""
     while place < len(text) and text[place].isdecimal():
         place += 1
     return place
 
 
 def _end_of_decimal(text: str, place: int) -> int:
-    """Where a number without groups ends: digits, and a point with more of them."""
+    """The end of a number without groups: digits, and a point with more of them."""
     end = end_of_digits(text, place)
     if text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal():
         end = end_of_digits(text, end + 1)
@@ -299,7 +299,7 @@ def _verdict(word: str) -> str:
 
 
 def _cannot_say(kept: list[str]) -> int:
-    """How many words at the end of a row say that neither is said, as "cannot say"; 0 for none."""
+    """Number of words at the end of a row that say that neither is said, as "cannot say"; 0 for none."""
     if kept[-1:] != ["say"]:
         return 0
     if kept[-2:-1] and kept[-2] in ("cannot", "can't", "don't", "won't"):

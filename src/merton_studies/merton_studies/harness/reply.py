@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, or why there is none.
+    """An answer, or the reason why there is none.
 
     Attributes:
         text: the raw answer; `merton.cognition.final_answer` reads it.

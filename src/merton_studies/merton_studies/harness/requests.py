@@ -1,4 +1,4 @@
-"""What a program in the sandbox may say to this process, read as said by a stranger.
+"""Messages of a program in the sandbox to this process, read as those of a stranger.
 
 The driver checks the same things inside, for the sake of clear tracebacks; a program that writes to the pipe itself
 passes it by, so only what is checked here holds.
@@ -27,7 +27,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Told:
-    """A result: the number of the case in the process's batch, and a value of JSON or why there is none."""
+    """A result: the number of the case in the process's batch, and a value of JSON or the reason why there is none."""
 
     case: int
     value: Any

@@ -27,9 +27,9 @@ ASKS = 20
 """Most questions of a program about one case, those that the cache answers too. Ours: a vote among several answers
 needs a handful."""
 ENDED_STARTS = 3
-"""A program that was ended at a limit so many times in one batch is not started again. Ours: two cases may hang."""
+"""Number of ends at a limit after which a program is not started again in a batch. Ours: two cases may hang."""
 LOST_S = 300.0
-"""Nor is one whose unfinished processes took longer than this together, without the model's time [s]. Ours."""
+"""Time of a program's unfinished processes, without the model's, after which it is not started again [s]. Ours."""
 DRIVER, CASES = "driver.py", "cases.json"
 
 Ask = Callable[[int, str, int, "tuple[int, ...] | None"], str]
@@ -126,7 +126,7 @@ class _Batch:
 def run_infer(
     sandbox: Runner, program: str, cases: Sequence[Mapping[str, Any]], ask: Ask
 ) -> tuple[list[Outcome], float]:
-    """What `predict` of a program returns for each case, and the seconds that it took.
+    """The result of `predict` of a program for each case, and the seconds that it took.
 
     Args:
         sandbox: where it runs.
@@ -140,7 +140,7 @@ def run_infer(
 def run_score(
     sandbox: Runner, program: str, cases: Sequence[Mapping[str, Any]], predictions: Sequence[str]
 ) -> tuple[list[Outcome], float]:
-    """What `score` of a program returns for each case and prediction, and the seconds that it took."""
+    """The result of `score` of a program for each case and prediction, and the seconds that it took."""
     pairs = zip(cases, predictions, strict=True)
     given = [{"case": dict(case), "prediction": said} for case, said in pairs]
     return _run(sandbox, {SCORE: program}, given, None, scored)

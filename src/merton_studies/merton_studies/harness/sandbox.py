@@ -65,7 +65,7 @@ class Sandbox:
         Raises:
             InputError: a name leads out of its folder, `main` is not among the files, or an input does not exist.
             MissingDependencyError: the engine does not work here.
-            Exception: whatever `serve` raises; the program has been ended then.
+            Exception: any that `serve` raises; the program has been ended then.
         """
         for name in files:
             engines.check_name(name)
@@ -80,7 +80,7 @@ class Sandbox:
         return ended(guard, self.limits, self.engine)
 
     def _job(self, view: engines.Inside, files: Mapping[str, bytes | str], main: str, serves: bool) -> bytes:
-        """What the warden is told."""
+        """The job of the warden, as JSON."""
         limits = self.limits
         given = dict(files)
         if serves:

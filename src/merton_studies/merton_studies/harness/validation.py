@@ -32,7 +32,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a program is refused.
+    """A reason why a program is refused.
 
     Attributes:
         text: for the writer: a contract that is broken, or a property in general words, without the case that shows it.

@@ -228,7 +228,7 @@ class _Work:
         return failures
 
     def rows(self, metrics: Sequence[str]) -> tuple[CoefficientRow, ...]:
-        """What all parts say, without rows whose training failed."""
+        """Rows of all metrics, floors and the ceiling under each split, without those whose training failed."""
         found: list[CoefficientRow] = []
         names = [*metrics, *metric_floors.FLOORS, metric_floors.CEILING]
         for split in ALL_SPLITS:

@@ -53,7 +53,7 @@ Row = tuple[Path, Path, float]
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a database is laid out: reader, direction, and the published number of distorted images and references."""
+    """Layout of a database: reader, direction, and the published number of distorted images and references."""
 
     rows: Callable[[Path], Iterator[Row]]
     better: Literal["higher", "lower"]

@@ -66,7 +66,7 @@ class Fold:
 def folds(judged: JudgedImages, name: str, repeats: int) -> list[Fold]:
     """The folds of a split; of leaving one subject out as many as there are subjects, none where none is known.
 
-    Their test parts differ, since a part that is drawn twice tells nothing twice; so there are fewer than `repeats`
+    Their test parts differ, since the same part drawn again adds nothing; so there are fewer than `repeats`
     where fewer parts exist. Raises InputError if the images cannot be divided so.
     """
     if name == SUBJECT:
@@ -108,7 +108,7 @@ def _mean(sums: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one row of the table predicts on a fold, and against which opinions."""
+    """Predictions of one row of the table on a fold, and the opinions that they are compared with."""
 
     row: str
     predicted: Mapping[str, Floats] | Floats
@@ -224,7 +224,7 @@ def progress_file(folder: Path) -> Path:
 
 
 def share_done(folder: Path) -> float:
-    """How much of a training is done, 0..1."""
+    """Share of a training that is done, 0..1."""
     try:
         done, total = progress_file(folder).read_text(encoding="utf-8").split()
         return int(done) / max(int(total), 1)

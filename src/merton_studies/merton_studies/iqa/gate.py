@@ -1,4 +1,4 @@
-"""What refusing to act on bad images is worth: gates compared on held-out scenes, types and subjects."""
+"""Worth of refusing to act on bad images: gates compared on held-out scenes, types and subjects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EVENTS = {
     "lost": "the task was not done, and is done without distortion: what the image cost",
     "stop": "an emergency stop",
 }
-"""What a gate is to avoid."""
+"""Events that a gate is to avoid."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The threshold of a gate, what it promises, and how the promise is kept on scenes that were left out."""
+"""The threshold of a gate, its promise, and a test of the promise on scenes that were left out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Kept:
-    """How a kind of threshold did over resplits by scene.
+    """Results of a kind of threshold over resplits by scene.
 
     Attributes:
         kind: "guaranteed" or "average".
@@ -90,7 +90,7 @@ def resplit(
     seed: int = 0,
     resplits: int = RESPLITS,
 ) -> list[Kept]:
-    """How the thresholds of a gate do on scenes that were left out, over many divisions of the scenes.
+    """Results of the thresholds of a gate on scenes that were left out, over many divisions of the scenes.
 
     The divisions are of the same trials, so their results are alike, and the mean is no surer than the trials are.
     """

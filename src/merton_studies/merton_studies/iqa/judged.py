@@ -1,4 +1,4 @@
-"""A dataset and the opinions of its images put together: what metrics are trained on and tested against."""
+"""A dataset and the opinions of its images put together, on which metrics are trained and tested."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class JudgedImages:
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What `study.splits.split` divides by."""
+        """Columns by which `merton_studies.opinions.splits.split` divides, (n,) each."""
         return {name: getattr(self.opinions, name) for name in ("reference_id", "scene", "distortion", "level")}
 
 
@@ -149,7 +149,7 @@ def sha256_of(*parts: Any) -> str:
 
 
 def _remarks(found: Opinions, manifest: str | None, judgements: Path) -> tuple[str, ...]:
-    """What a user should know of the opinions before the numbers are read."""
+    """Remarks on the opinions that a user should know before the numbers are read."""
     named = found.about.get("dataset")
     if named is None or named == manifest:
         return ()

@@ -58,7 +58,7 @@ class SplitRow:
 
 
 def style() -> Markup:
-    """What the sections need besides base.css.j2."""
+    """Style sheet that the sections need besides base.css.j2."""
     return _render("iqa.css.j2")
 
 

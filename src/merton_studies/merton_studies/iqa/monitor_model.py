@@ -1,4 +1,4 @@
-"""The monitor: how likely a trial is to succeed, from its first images and the policy's disagreement with itself.
+"""The monitor: probability that a trial succeeds, from its first images and the policy's disagreement with itself.
 
 Ours: a logistic regression, because a few hundred trials carry no more; every weight can be read, and its output is a
 probability. Values that spread over orders of magnitude enter by their logarithm; attributes of which both too little

@@ -1,4 +1,4 @@
-"""Trials in the embedded cell whose first images are measured before anything moves: what a gate is fitted on."""
+"""Trials in the embedded cell whose first images are measured before anything moves, on which gates are fitted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_STEPS = 6
 
 @dataclass(frozen=True)
 class WatchedTrial:
-    """A trial, how it ended, and what its first images were like.
+    """A trial, its outcome, and measurements of its first images.
 
     Attributes:
         trial: such as "glance.test-pick.4.jpeg.3".

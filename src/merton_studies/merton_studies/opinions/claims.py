@@ -1,4 +1,4 @@
-"""What the paper says of its opinions (Embodied-IQA 4), sentence by sentence, beside what a dataset's own say."""
+"""Claims of the paper about its opinions (Embodied-IQA 4), sentence by sentence, beside a dataset's own opinions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SURE = 0.975
 
 @dataclass(frozen=True)
 class StageResults:
-    """What has been computed of one stage."""
+    """Results that have been computed of one stage."""
 
     trends: list[Trend]
     categories: list[Category]
@@ -176,7 +176,7 @@ ORDERS = {"cognition": ("cider", "rouge_l", "bleu"), "decision": ("state", "posi
 
 
 def dimension_falls(opinions: Opinions, stage: str) -> dict[str, tuple[float, Interval | None]]:
-    """How much of 5 each dimension of a stage falls over the distorted images, the least first, with its interval."""
+    """Mean fall of each dimension of a stage from 5, over the distorted images, the least first, with its interval."""
     found = {}
     for name in DIMENSIONS[stage]:
         known = ~np.isnan(opinions.value(name))

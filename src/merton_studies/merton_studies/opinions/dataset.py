@@ -34,7 +34,7 @@ class Case:
     Attributes:
         score: 0..5.
         pictures: data URIs of the reference and the distorted image; None without them.
-        outputs: for each task: its words, what a model made of the reference, and of the distorted image.
+        outputs: for each task: its words, a model's output for the reference, and that for the distorted image.
         model: whose outputs these are; "" without any.
     """
 
@@ -69,7 +69,7 @@ class StageStudy:
 
 @dataclass(frozen=True)
 class DatasetStudy:
-    """What the page shows."""
+    """The results that the page shows."""
 
     opinions: Opinions
     stages: Mapping[str, StageStudy]
@@ -97,7 +97,7 @@ def dataset_study(opinions: Opinions, sums: SubjectSums | None = None) -> Datase
 
 
 def remarks(opinions: Opinions) -> list[str]:
-    """What should be known before the numbers are used, in a sentence each."""
+    """Remarks that should be known before the numbers are used, a sentence each."""
     found = []
     for stage in opinions.stages:
         subjects = opinions.about.get("subjects", {}).get(stage, [])
@@ -170,7 +170,7 @@ def _stage(opinions: Opinions, sums: SubjectSums | None, stage: str) -> StageStu
 
 
 def _agreement(sums: SubjectSums, opinions: Opinions, stage: str) -> dict[str, Correlation]:
-    """How the subjects of a stage agree on the distorted images, by dimension."""
+    """Agreement of the subjects of a stage on the distorted images, by dimension; empty for fewer than two subjects."""
     names = [name for name in sums.subjects(stage) if name in opinions.about.get("subjects", {}).get(stage, [name])]
     if len(names) < 2:
         return {}

@@ -48,7 +48,7 @@ def fragments(study: DatasetStudy, cases: Sequence[Case] = ()) -> dict[str, Mark
 
 
 def style() -> Markup:
-    """What the fragments need besides base.css.j2."""
+    """Style sheet that the fragments need besides base.css.j2."""
     return Markup(_environment().get_template("dataset.css.j2").render())
 
 
@@ -100,7 +100,7 @@ def _known(opinions: Opinions, stage: str) -> np.ndarray[Any, np.dtype[np.float6
 
 
 def _densities(opinions: Opinions, study: DatasetStudy, stage: str, low: float) -> list[tuple[str, str, Markup]]:
-    """Heading, what the trend is, and picture of every type, by its number."""
+    """Heading, trend and picture of every type, by its number."""
     score = opinions.value(stage)
     curves = {}
     for trend in study.stages[stage].results.trends:

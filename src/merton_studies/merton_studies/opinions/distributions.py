@@ -76,7 +76,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Category:
-    """How the scores of a stage differ between the values of a tag of the references.
+    """Differences of the scores of a stage between the values of a tag of the references.
 
     Attributes:
         name: of `CATEGORIES`.
@@ -170,7 +170,7 @@ def kendall(level: NDArray[np.int64], score: Floats) -> tuple[float, float]:
 
 
 def categories(opinions: Opinions, stage: str) -> list[Category]:
-    """How the scores differ between domains, perspectives, objects and backgrounds.
+    """Differences of the scores between domains, perspectives, objects and backgrounds.
 
     Ours: the tests compare scenes by their mean scores, not images, which are alike within a scene; a scene seen from
     two perspectives is in both groups, which makes that test careful rather than bold.
@@ -202,7 +202,7 @@ def categories(opinions: Opinions, stage: str) -> list[Category]:
 
 
 def dimensions(opinions: Opinions, stage: str) -> Dimensions:
-    """How a stage's total and its dimensions go together over the images."""
+    """Correlations of a stage's total and its dimensions over the images."""
     names = (stage, *DIMENSIONS[stage])
     matrix, intervals = correlations_with_intervals(np.stack([opinions.value(name) for name in names]), opinions.scene)
     return Dimensions(names, matrix, intervals)

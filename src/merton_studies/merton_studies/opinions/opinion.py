@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 LABELS = ("mean", "zscore")
-"""What an opinion is the mean of: sums, or each subject's standardised sums."""
+"""Values of which an opinion is the mean: sums, or each subject's standardised sums."""
 
 
 def subject_sums(scores: Iterable[Any], tasks: int = TASKS) -> SubjectSums:
@@ -237,7 +237,7 @@ def _sums(keys: Integers, score: Floats, tasks_met: int, tasks: int, size: int) 
 
 
 def _codes(column: Any) -> tuple[Texts, Callable[..., Integers]]:
-    """The different texts of a dictionary-encoded column, sorted, and what gives the number of each of some rows."""
+    """The different texts of a dictionary-encoded column, sorted, and a function from rows to their numbers."""
     chunk = column.chunk(0)
     names, rank = np.unique(np.array(chunk.dictionary.to_pylist(), np.str_), return_inverse=True)
     numbers = chunk.indices.to_numpy()

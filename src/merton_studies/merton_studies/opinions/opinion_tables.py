@@ -36,7 +36,7 @@ _KEYS = ("model", "scene", "reference_id", "distortion", "level")
 
 @dataclass(frozen=True)
 class SubjectSums:
-    """What every subject (model) scores on every image, summed over the tasks of the image.
+    """Scores of every subject (model) on every image, summed over the tasks of the image.
 
     Attributes:
         models: (m,) names, sorted.

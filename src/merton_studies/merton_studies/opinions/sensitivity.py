@@ -131,7 +131,7 @@ def half_losses(
 
 
 def _sums(share: Floats, level: Integers) -> Floats:
-    """Sums by level, whatever the order of the images."""
+    """Sums by level, the same in any order of the images."""
     order = np.lexsort((share, level))
     return np.asarray(np.bincount(level[order], share[order], LEVELS + 1), np.float64)
 

@@ -56,7 +56,7 @@ def split(kind: str, columns: Mapping[str, ArrayLike], seed: int) -> tuple[NDArr
 
 
 def divisions(kind: str, columns: Mapping[str, ArrayLike]) -> int:
-    """How many different parts `split` can draw; arguments and errors are its own."""
+    """Number of different parts that `split` can draw; arguments and errors are its own."""
     count = len(np.unique(units(kind, columns)))
     return math.comb(count, _tested(kind, count))
 

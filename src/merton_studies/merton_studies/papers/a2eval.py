@@ -37,7 +37,7 @@ def recompute(cells: Cells) -> Iterator[Recomputed]:
 
 
 def claims(cells: Cells, seed: int = 0) -> tuple[Claim, ...]:
-    """What follows from the numbers and is not in the paper."""
+    """Claims that follow from the numbers and are not in the paper."""
     ours, source, human = scores(cells)
     gain = differences(ours, source, human, seed=seed)
     rho = {name: agreements(*pair, seed=seed)[0] for name, pair in _pairs(cells).items()}

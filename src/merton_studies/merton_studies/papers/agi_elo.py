@@ -42,7 +42,7 @@ def recompute(cells: Cells) -> Iterator[Recomputed]:
 
 
 def claims(cells: Cells) -> tuple[Claim, ...]:
-    """What follows from the numbers, and is not in the paper."""
+    """Claims judged by the numbers: ours about Table 2, and the paper's about its human agent."""
     pairs = {name: (cells["2", name, "MAE"], cells["2", name, "MSE"]) for name in rows(cells, "2")}
     square = [f"{name} {mse / mae**2:.2f}" for name, (mae, mse) in pairs.items()]
     human = cells["1", "NAVSIM", "hardest case"] - cells["text", "4.2", "gap @50% of the human on NAVSIM"]

@@ -41,7 +41,7 @@ MEAN = re.compile(r"1/(?P<divisor>\w+) sum over (?P<index>\w) = 1\.\.(?P<last>\w
 
 
 def recompute(cells: Cells, facts: Sequence[Fact]) -> Iterator[Recomputed]:
-    """What follows from the lists, from Merton's taxonomy and from its boards."""
+    """Numbers and verdicts that follow from the lists, from Merton's taxonomy and from its boards."""
     taxonomy = load_taxonomy()
     metrics = {benchmark.name: benchmark.metrics for benchmark in taxonomy.benchmarks}
     listed = [fact for fact in facts if fact.table == "metrics"]

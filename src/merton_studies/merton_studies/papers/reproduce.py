@@ -54,12 +54,12 @@ class Misprint:
 
     @property
     def reason(self) -> str:
-        """Why; empty if none is recorded."""
+        """The recorded reason; empty if there is none."""
         return self.numbers[0].fact.reason
 
     @property
     def where(self) -> str:
-        """The place of the first number, and how many others."""
+        """The place of the first number, and the number of others."""
         more = len(self.numbers) - 1
         return place(self.numbers[0].fact) + (f" and {more} more" if more else "")
 
@@ -70,7 +70,7 @@ class Misprint:
 
     @property
     def recomputed(self) -> list[str]:
-        """What comes out; nothing of formulas."""
+        """Recomputed values; none of formulas."""
         return [shown(item.value) for item in self.numbers if item.value is not None]
 
     @property
@@ -117,7 +117,7 @@ class Reproduction:
 
     @property
     def departures(self) -> list[str]:
-        """Whatever is not as recorded, a sentence each."""
+        """Departures from the recorded verdicts and digits, a sentence each."""
         told = [
             f"{place(item.fact)}: {item.verdict}, {shown(item.value)}; "
             f"recorded: {item.fact.verdict}, {shown(item.fact.recomputed)}"
@@ -147,7 +147,7 @@ def reproduce(names: Sequence[str] = ()) -> tuple[Reproduction, ...]:
 
 
 def place(fact: Fact) -> str:
-    """Where a number stands, in words."""
+    """The place of a number in its paper, in words."""
     if fact.table == "text":
         return f"{'Appendix' if fact.row[:1].isupper() and len(fact.row) < 6 else 'Section'} {fact.row}, {fact.column}"
     if fact.table[:1] == "(":

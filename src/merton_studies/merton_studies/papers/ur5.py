@@ -21,7 +21,7 @@ from merton_studies.papers.facts import Cells, Fact, Key, Recomputed
 Array = NDArray[np.float64]
 
 UR5 = ROBOTS["UR5"]
-"""The arm that the paper names, whatever the cell has."""
+"""The arm that the paper names, also where the cell has another."""
 
 Links = tuple[tuple[float, float, float], ...]
 """alpha, a and d of each row of Table 3."""
@@ -64,7 +64,7 @@ def recompute(cells: Cells, facts: Sequence[Fact]) -> Iterator[Recomputed]:
 
 
 def claims(cells: Cells) -> tuple[Claim, ...]:
-    """What appendix D says of a UR5, and what its equations do."""
+    """Claims of appendix D about a UR5, and results of its equations."""
     links = _printed(cells)
     frames = UR5.link_frames(_postures()[:100], frame="base")
     normal = np.cross(frames[:, 4, :3, 2], frames[:, 6, :3, 2])

@@ -1,4 +1,4 @@
-"""Pages on which people define tasks, judge episodes and check the machines: who is asked what, answers, statistics."""
+"""Pages on which people define tasks, judge episodes and check the machines: designs, answers, statistics."""
 
 __all__ = [
     "desk",

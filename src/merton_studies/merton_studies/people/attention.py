@@ -19,7 +19,7 @@ LEAST_PLANTED = 3
 
 @dataclass(frozen=True)
 class Care:
-    """What the rules of attention found in the answers of one rater.
+    """The result of the rules of attention for the answers of one rater.
 
     Attributes:
         rater: pseudonym.

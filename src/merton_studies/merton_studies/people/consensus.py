@@ -1,4 +1,4 @@
-"""How far the raters of one item agree: what decides whether the item is rated again."""
+"""Agreement of the raters of one item, which decides whether the item is rated again."""
 
 from __future__ import annotations
 

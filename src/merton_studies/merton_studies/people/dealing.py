@@ -1,7 +1,7 @@
-"""Which item goes to a rater next. Every decision follows from the record, the seed and the clock alone.
+"""The choice of a rater's next item. Every decision follows from the record, the seed and the clock alone.
 
 So a server that is killed and started again decides as before. A person shows a sign of life by being handed an item
-and by answering; one without for longer than the lease is silent, and others may take what only they had.
+and by answering; one without for longer than the lease is silent, and others may take the items that only they had.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from merton_studies.people.protocol import Protocol
 from merton_studies.people.state import Person, State
 
 Next = tuple[str, Kind]
-"""The id of an item, and why it is asked about."""
+"""The id of an item, and the kind of its slot: the reason why it is asked about."""
 
 
 class Dealer(ABC):
@@ -56,11 +56,11 @@ class Dealer(ABC):
 
     @abstractmethod
     def left(self, person: Person, now: datetime) -> int:
-        """How many items this person will be asked about besides those handed out, as far as is known."""
+        """Number of items that this person will be asked about besides those handed out, as far as is known."""
 
     @abstractmethod
     def waits(self, person: Person) -> int:
-        """How many items may still come to this person once others have done their part."""
+        """Number of items that may still come to this person once others have done their part."""
 
     def open(self, person: Person) -> list[Slot]:
         """The slots that this person can answer now, by number."""

@@ -23,14 +23,14 @@ from merton_studies.people.item import Item
 from merton_studies.people.ledger import Kind
 
 FARTHEST_REPEAT = 10
-"""A repeat comes at least so many items after the first time, in a sequence of at least twice as many items."""
+"""Least number of items between an item and its repeat; half of a sequence that has fewer than twice as many."""
 _EXCHANGES = 20_000
 """Exchanges of two raters between items that are tried, at most, to make pairs of raters share items equally often."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """One place in a rater's sequence: the index of an item, and why it stands there."""
+    """One place in a rater's sequence: the index of an item, and the kind of its slot."""
 
     item: int
     kind: Kind
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class AssignmentDesign:
-    """Who is asked what.
+    """The assignment of items to raters.
 
     Attributes:
         turns: for each item the seats of its raters in the order of their positions; empty for gold items.

@@ -1,4 +1,4 @@
-"""Who is asked what next: designs, turns, leases, repeats, gold items and top-ups over the ledger."""
+"""The choice of each rater's next item: designs, turns, leases, repeats, gold items and top-ups over the ledger."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from merton_studies.people.state import Person, State
 from merton_studies.people.turns import Turns
 
 PACE_ANSWERS = 20
-"""The pace of a rater is the median time of so many last answers."""
+"""Number of a rater's last answers whose median time is the rater's pace."""
 _PACE_AFTER = 3
 _FOLLOWED_S = 5.0
-"""So often the desk looks who withdrew [s]."""
+"""Period of the search for raters who withdrew [s]."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Desk:
         return None
 
     def _person(self, rater: str) -> Person:
-        """A person of the record; looks there again for those who are unknown, and now and then for who withdrew."""
+        """A person of the record, which is read again for an unknown one, and every `_FOLLOWED_S` for withdrawals."""
         now = self._now()
         with self._lock:
             stale = self._followed is None or abs((now - self._followed).total_seconds()) > _FOLLOWED_S

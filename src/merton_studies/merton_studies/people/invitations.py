@@ -28,7 +28,7 @@ class LinkFile(Model):
 
 @dataclass(frozen=True)
 class Invitations:
-    """What `invite` wrote.
+    """The result of `invite`: the files and their owners.
 
     Attributes:
         tokens: the file for `merton people serve --tokens`: owner to SHA-256 of the token.

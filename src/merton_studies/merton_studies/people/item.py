@@ -1,4 +1,4 @@
-"""What a rater is asked about: an item, with what the page shows of it and what it must never show."""
+"""Items, about which raters are asked: the media and texts of the page, and the facts that it must never show."""
 
 from __future__ import annotations
 

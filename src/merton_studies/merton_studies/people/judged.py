@@ -22,7 +22,7 @@ from merton_studies.people.sheets import first_answers
 
 @dataclass(frozen=True)
 class JudgedTrials:
-    """How many trials people judged.
+    """Numbers of trials that people judged.
 
     Attributes:
         same: that keep their outcome.

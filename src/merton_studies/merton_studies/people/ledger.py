@@ -24,7 +24,7 @@ Role = Literal["rater", "expert"]
 Kind = Literal["design", "repeat", "gold", "top_up", "turn", "review"]
 
 LONGEST_ANSWER = 50_000
-"""Of an answer as JSON [characters]."""
+"""Greatest length of an answer as JSON [characters]."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -99,8 +99,8 @@ class Ledger:
         project: name of the project.
         definition: canonical JSON of it, without names of raters. If the record has another one and no answers, it is
             replaced, and the slots that followed from it are removed. None: as the record has it.
-        alone: no other may open this project so, in whatever process: `merton_studies.people.desk.Desk` keeps in mind
-            what it has handed out.
+        alone: no other may open this project so, in this process or another: `merton_studies.people.desk.Desk` keeps
+            in mind the slots that it has handed out.
 
     Raises:
         InputError: the record has answers of a project of this name with another definition; or it has no such
@@ -238,7 +238,7 @@ class Ledger:
         """Take an answer back: a row of its own, so that nothing is overwritten.
 
         Returns:
-            False if the answer was undone before, or this undo was done before, on whatever answer: nothing changes.
+            False if the answer was undone before, or this undo was done before, on any answer: nothing changes.
 
         Raises:
             InputError: there is no such answer of this rater.

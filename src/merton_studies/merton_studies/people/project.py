@@ -1,4 +1,4 @@
-"""A project: one YAML file that says who rates what, how often, in which order, and how blind."""
+"""A project: one YAML file with the raters and items of a study, the number and order of ratings, and the blinding."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SOURCES_OF: dict[str, tuple[str, ...]] = {
     "pairs": ("images", "dataset", "run"),
     "quality": ("images", "dataset"),
 }
-"""The sources that give what a protocol asks about."""
+"""Name of a protocol to the sources that its items may come from."""
 PROJECT_FILE = "project.yaml"
-"""In a folder that is named in place of a project's file."""
+"""Name of the project's file in a folder that is named in its place."""
 SUBJECTS = 5
 """Tasks of an image, each by another subject (Embodied-IQA, appendix E)."""
 ANNOTATORS = 3
-"""Of a team and task, at most (the world-model track)."""
+"""Most annotators of a team and task (the world-model track)."""
 OF_ANSWERS = ("name", "protocol", "items", "raters", "experts", "ratings", "repeats", "blind", "seed", "instructions",
               "attention", "top_up")  # fmt: skip
 """Fields that the answers depend on; the others may change while a study runs."""
@@ -45,11 +45,11 @@ Raters = Annotated[
     | Annotated[tuple[Person, ...], Field(max_length=1000), Tag("names")],
     Discriminator(lambda value: "names" if isinstance(value, (tuple, list)) else "count"),
 ]
-"""How many may register, or the names of all."""
+"""Number of raters who may register, or the names of all."""
 
 
 class Attention(Model):
-    """When a rater's work is marked as careless; nothing is deleted by it.
+    """Limits beyond which a rater's work is marked as careless; nothing is deleted by it.
 
     Attributes:
         least_s: an answer in less time than this is hasty [s].
@@ -159,7 +159,7 @@ class Project(Model):
 
     @property
     def most_raters(self) -> int:
-        """How many raters there can be."""
+        """Greatest number of raters."""
         return self.raters if isinstance(self.raters, int) else len(self.raters)
 
     @property

@@ -1,4 +1,4 @@
-"""The contract of a protocol: what its raters see, what they may answer, and what their answers become."""
+"""The contract of a protocol: views for its raters, valid answers, and the values and files made of the answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Protocol(ABC):
         ranges: least and greatest value of each criterion on an ordered scale.
         ordered: True if raters answer an item one after the other and see what was said before: an `OrderedProtocol`.
         reviewed: True if an expert answers an item once its raters have finished it.
-        ratings: of an item, where the protocol fixes the number whatever the project says; None: the project's.
+        ratings: of an item, where the protocol fixes the number in place of the project; None: the project's.
         panel_raters: the most raters who may answer items of one `panel`; None: any number.
         panel_items: the most items of one panel that one rater may answer, repeats not counted; None: any number.
     """
@@ -66,7 +66,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
-        """What the page shows of an item besides its media: plain JSON without any of `Item.facts` or `Item.id`.
+        """The view of an item on the page, besides its media: plain JSON without any of `Item.facts` or `Item.id`.
 
         Args:
             item: asked about.
@@ -126,7 +126,7 @@ class OrderedProtocol(Protocol):
 
     @abstractmethod
     def next_turn(self, item: Item, said: Sequence[Answer]) -> int | Literal["review"] | None:
-        """Who goes on with an item of the protocol.
+        """The turn of an item of the protocol: a rater's, the expert's, or none.
 
         Args:
             item: asked about.

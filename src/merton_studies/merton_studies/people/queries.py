@@ -1,4 +1,4 @@
-"""The SQL of the ledger: what belongs together, how a project begins, what a withdrawal removes."""
+"""The SQL of the ledger: joins, the beginning of a project, the removal of a rater who withdraws."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SLOT = tuple(PEOPLE_SLOTS.c[name] for name in ("rater", "number", "item", "kind"
 
 
 def of_answer(answers: sa.Table) -> sa.ColumnElement[bool]:
-    """The undo belongs to the answer."""
+    """The condition that the undo belongs to the answer."""
     return (PEOPLE_UNDOS.c.project == answers.c.project) & (PEOPLE_UNDOS.c.answer == answers.c.id)
 
 
 def of_slot(answers: sa.Table) -> sa.ColumnElement[bool]:
-    """The answer belongs to the slot."""
+    """The condition that the answer belongs to the slot."""
     return sa.and_(*(PEOPLE_SLOTS.c[name] == answers.c[name] for name in ("project", "rater", "number")))
 
 
@@ -42,7 +42,7 @@ STANDING = (
 
 
 def where(table: sa.Table, *names: str) -> sa.ColumnElement[bool]:
-    """The columns have the values that are given at execution, by their names."""
+    """The condition that the columns have the values that are given at execution, by their names."""
     return sa.and_(*(table.c[name] == sa.bindparam(name) for name in names))
 
 

@@ -43,5 +43,5 @@ def ratings_of(items: Sequence[Item], protocol: Protocol, answers: Iterable[Answ
 
 
 def independent(ratings: Iterable[ItemRating]) -> tuple[ItemRating, ...]:
-    """Those that agreement is computed from, see `INDEPENDENT`."""
+    """The ratings that agreement is computed from, see `INDEPENDENT`."""
     return tuple(rating for rating in ratings if rating.kind in INDEPENDENT)

@@ -1,4 +1,4 @@
-"""Which raters' work tells little: agreement with the others, bias, the rejection of ITU-R BT.500, careless raters."""
+"""Screening of raters: agreement with the others, bias, the rejection of ITU-R BT.500, careless raters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merton_studies.people.ratings import independent
 LEAST_RATED = 10
 """Items that a rater must share with others before agreement with them says anything about the rater."""
 CARELESS_SHARE = 0.5
-"""A careless rater agrees with the others less than this share of what the median rater does. Ours."""
+"""Share of the median rater's agreement with the others below which a rater is careless. Ours."""
 BEYOND, ONE_SIDED = 0.05, 0.3
 """A rater is rejected whose share of ratings far from the others' mean is greater, if these lie on both sides alike:
 ITU-R BT.500-13, annex 2, section 2.3.1."""
@@ -28,7 +28,7 @@ ITU-R BT.500-13, annex 2, section 2.3.1."""
 
 @dataclass(frozen=True)
 class Bias:
-    """How much higher a rater's scores are than the mean of the others' on the same items.
+    """Excess of a rater's scores over the mean of the others' on the same items; negative if they are lower.
 
     Attributes:
         criterion: of the scores.
@@ -68,7 +68,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Screened:
-    """What is known of one rater's work.
+    """The screening of one rater's work.
 
     Attributes:
         rater: pseudonym.
@@ -92,7 +92,7 @@ class Screened:
 
 
 def screen(ratings: Sequence[ItemRating], criteria: Mapping[str, Scale], seed: int = 0) -> tuple[Screened, ...]:
-    """What is known of each rater, by pseudonym. Where criteria have numbers, those without play no part.
+    """The screening of each rater, by pseudonym. Where criteria have numbers, those without play no part.
 
     Args:
         ratings: of `ratings_of`.
@@ -216,7 +216,7 @@ def _kappa(rater: str, by_criterion: ByCriterion, scene: Mapping[str, str], seed
 
 
 def _of_items(values: Floats, items: Sequence[str], labels: Sequence[str]) -> RaterAgreement:
-    """With the number of items in place of the number of values."""
+    """The agreement of draws, with the number of items in place of the number of values."""
     rated: NDArray[np.bool_] = np.ones(len(labels), bool)
     found = of_draws(values, rated, labels)
     return RaterAgreement(found.value, found.interval, len(set(items)), found.clusters, 0)

@@ -1,4 +1,4 @@
-"""Items of protocols whose raters answer independently: a share of the design each, then what is missing."""
+"""Items of protocols whose raters answer independently: a share of the design each, then items that lack ratings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from merton_studies.people.ledger import Answer, Kind, Slot
 from merton_studies.people.state import Person
 
 EXPECTED = timedelta(days=7)
-"""The share of a rater who has not begun waits so long from the start of the study, but no more than half of the time
-to its deadline. Ours: raters of a lab come over a week, and the first of them must not get everything."""
+"""Time from the start of the study for which the share of a rater who has not begun waits, but no more than half of the
+time to its deadline. Ours: raters of a lab come over a week, and the first of them must not get everything."""
 _COUNTED = ("design", "top_up")
 """Slots that count as ratings of an item; repeats and gold items do not."""
 
@@ -25,7 +25,7 @@ class Shares(Dealer):
     """A rater gets the places of a seat in the design, in order.
 
     Then come items that lack ratings because a rater went silent, withdrew or never came (`EXPECTED`), and items on
-    which raters disagree (`Project.top_up`). A rater who comes back goes on with what the others left.
+    which raters disagree (`Project.top_up`). A rater who comes back goes on with the items that the others left.
     """
 
     def _prepare(self) -> None:
@@ -48,7 +48,7 @@ class Shares(Dealer):
         return sum(1 for _ in self._coming(person, now))
 
     def waits(self, person: Person) -> int:
-        """None: what is left belongs to others, and comes here only if they go silent."""
+        """0: the items that are left belong to others, and come here only if those go silent."""
         return 0
 
     def holds(self, slot: Slot) -> bool:
@@ -61,7 +61,7 @@ class Shares(Dealer):
         return [answer for answer in self.state.said(item.id) if answer.kind in _COUNTED]
 
     def _coming(self, person: Person, now: datetime) -> Iterator[Next]:
-        """What was not handed out of the person's share and is still needed."""
+        """Items of the person's share that were not handed out and are still needed, in the order of the share."""
         seat = self.seat_of(person)
         handed = {(slot.item, slot.kind == "repeat") for slot in person.slots.values()}
         first = {item for item, repeat in handed if not repeat}
@@ -144,7 +144,7 @@ class Shares(Dealer):
         return agreement is not None and agreement < rule.below
 
     def _width(self, criterion: str) -> float:
-        """Of the scale of a criterion."""
+        """Width of the scale of a criterion: its greatest less its least value; 0 if not known."""
         least, most = self.protocol.ranges.get(criterion, (0.0, 0.0))
         return most - least
 

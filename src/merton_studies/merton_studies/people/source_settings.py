@@ -1,4 +1,4 @@
-"""What the key `items` of a project may say: one source, and its settings."""
+"""Settings of the key `items` of a project: one source, and the settings of each."""
 
 from __future__ import annotations
 

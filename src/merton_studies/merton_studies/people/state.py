@@ -1,4 +1,4 @@
-"""What the record of a project says, in memory: persons, their slots, the answers that stand."""
+"""The record of a project, in memory: persons, their slots, the answers that stand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class State:
         self.handed: dict[str, list[Slot]] = {}
         """The slots of an item, in the order in which they were handed out."""
         self.begun: datetime | None = None
-        """When the first slot was handed out."""
+        """Time at which the first slot was handed out; None before it."""
         self.latest: datetime | None = None
         """The latest time in the record."""
         for slot in sorted(ledger.slots(), key=lambda slot: slot.issued_utc):
@@ -63,12 +63,12 @@ class State:
 
     @property
     def start(self) -> datetime | None:
-        """Of the study: when the first slot was handed out, or else the first person registered."""
+        """Start of the study: the time of the first slot, or else of the first registration; None before both."""
         came = [person.rater.registered_utc for person in self.people.values() if person.rater.registered_utc]
         return self.begun or min((datetime.fromisoformat(time) for time in came), default=None)
 
     def hand_out(self, slot: Slot) -> None:
-        """A slot is (about to be) in the record."""
+        """Add a slot that is (about to be) in the record."""
         if person := self.people.get(slot.rater):
             issued = datetime.fromisoformat(slot.issued_utc)
             person.slots[slot.number] = slot
@@ -77,14 +77,14 @@ class State:
             self.begun = self.begun or issued
 
     def drop(self, slots: Sequence[Slot]) -> None:
-        """Slots could not be stored."""
+        """Remove slots that could not be stored."""
         for slot in slots:
             if person := self.people.get(slot.rater):
                 del person.slots[slot.number]
                 self.handed[slot.item].remove(slot)
 
     def save(self, answer: Answer) -> None:
-        """An answer is in the record."""
+        """Add an answer that is in the record."""
         if person := self.people.get(answer.rater):
             self.answers[answer.id] = answer
             self._live(person, datetime.fromisoformat(answer.saved_utc))
@@ -93,13 +93,13 @@ class State:
                 self.on_item.setdefault(answer.item, []).append(answer)
 
     def take_back(self, answer: Answer) -> None:
-        """An answer was undone."""
+        """Remove an answer that was undone from those that stand."""
         if (person := self.people.get(answer.rater)) and person.standing.get(answer.number) is answer:
             del person.standing[answer.number]
             self.on_item[answer.item].remove(answer)
 
     def follow(self, raters: Sequence[Rater]) -> None:
-        """Take over who registered and who withdrew since."""
+        """Add the persons who registered since, and remove those who withdrew."""
         for rater in raters:
             self.people.setdefault(rater.id, Person(rater))
         for gone in self.people.keys() - {rater.id for rater in raters}:

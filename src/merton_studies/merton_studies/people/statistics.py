@@ -1,4 +1,4 @@
-"""The statistics of a study: agreement by criterion and group, each rater's work, and what is missing yet."""
+"""The statistics of a study: agreement by criterion and group, each rater's work, and the items missing yet."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ GROUPS = ("dimension", "task", "scenario", "distortion")
 """Facts of items by which agreement is split, where there are 2 to `MOST_GROUPS` values of `LEAST_IN_GROUP` items."""
 MOST_GROUPS, LEAST_IN_GROUP = 40, 5
 MOST_IN_PAIRS = 10
-"""With more raters than this the kappas of pairs are left out: there would be too many to read."""
+"""Most raters whose kappas of pairs are shown: of more there would be too many to read."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """How many more items with two ratings, and scenes, there must be before an interval can be relied on."""
+    """Numbers of further items with two ratings, and of further scenes, without which an interval is not reliable."""
 
     items: int
     scenes: int
@@ -64,7 +64,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class CriterionAgreement:
-    """How far raters agree by one criterion, on all items or on a group of them.
+    """Agreement of the raters by one criterion, on all items or on a group of them.
 
     Attributes:
         criterion: of the protocol.
@@ -152,7 +152,7 @@ class Summary:
 
     @property
     def missing(self) -> tuple[tuple[tuple[str, ...], Missing], ...]:
-        """What is missing yet, with the criteria that miss it; empty if there is enough of all."""
+        """Items and scenes that are missing yet, with the criteria that miss them; empty if all have enough."""
         found: dict[Missing, list[str]] = defaultdict(list)
         for one in self.agreements:
             if one.missing:

@@ -59,7 +59,7 @@ def coefficient_bar(found: RaterAgreement) -> Markup:
 
 
 def counts_bar(one: CriterionAgreement) -> Markup:
-    """How often each value was given: columns side by side, the commonest as high as the figure."""
+    """Bar chart of the counts of values: columns side by side, the highest as high as the figure; empty without any."""
     most = max((times for _, times in one.counts), default=0)
     if not most:
         return Markup("")

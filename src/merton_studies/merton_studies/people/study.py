@@ -83,7 +83,7 @@ def open_study(
 
 @dataclass(frozen=True)
 class RecordedStudy:
-    """What was asked and answered so far, for statistics and exports: a study without the desk.
+    """The items and answers of a study so far, for statistics and exports: a study without the desk.
 
     Attributes:
         loaded: the project.

@@ -1,4 +1,4 @@
-"""Items of protocols whose raters answer one after the other, each seeing what was said, and an expert at the end."""
+"""Items of protocols whose raters answer one after the other, each seeing earlier answers, and an expert at the end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Turns(Dealer):
         return self.state.handed.get(item.id, [])[-1:]
 
     def _since(self, item: Item, said: tuple[Answer, ...]) -> datetime | None:
-        """When the turn of an item came to be: with the last answer, or the start of the study."""
+        """Time at which the turn of an item began: its last answer, or else the start of the study."""
         return datetime.fromisoformat(said[-1].saved_utc) if said else self.state.start
 
     def _is_free(self, item: Item, person: Person, said: tuple[Answer, ...], now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""What a project asks of its raters, before the first of them has answered."""
+"""The work that a project asks of its raters, before the first of them has answered."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SECONDS = {
     "pairs": 6.0,
     "quality": 6.0,
 }
-"""Of an answer, beside watching its videos once [s]. Ours, a guess until raters have answered: the page then tells the
-time left from each rater's own pace."""
+"""Time of an answer, beside watching its videos once [s]. Ours, a guess until raters have answered: the page then tells
+the time left from each rater's own pace."""
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,5 @@ def sentences(work: Workload) -> list[str]:
 
 
 def _duration_s(item: Item) -> float:
-    """Of the longest video of an item [s]: those beside each other are watched together."""
+    """Duration of the longest video of an item [s]: those beside each other are watched together."""
     return max((medium.frames / medium.rate_hz for medium in item.media.values() if medium.rate_hz), default=0.0)

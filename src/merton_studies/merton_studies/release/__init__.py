@@ -1,3 +1,3 @@
-"""What a lab publishes: datasets with a card and a Croissant file, demonstrations for LeRobot."""
+"""Publications of a lab: datasets with a card and a Croissant file, demonstrations for LeRobot."""
 
 __all__ = ["card", "hub", "lerobot", "licences"]

@@ -20,7 +20,7 @@ _TAGS = ("robotics", "embodied-ai", "image-quality-assessment", "merton")
 
 @dataclass(frozen=True)
 class About:
-    """What the authors say of a dataset.
+    """The authors' statement about a dataset.
 
     Attributes:
         name: of the dataset; "owner/name" where its place on the hub is known.

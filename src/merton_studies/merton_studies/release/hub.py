@@ -28,7 +28,7 @@ from merton_studies.release.shards import SHARD_BYTES, Written, write_shards
 
 @dataclass(frozen=True)
 class Content:
-    """What is to be published; at least one of it.
+    """Content to be published; at least one of its parts.
 
     Attributes:
         runs: folders, names, or `latest`.

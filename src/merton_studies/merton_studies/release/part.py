@@ -1,4 +1,4 @@
-"""A part of what is published: its tables, what was left out of them, and its sentences on the card."""
+"""A part of a publication: its tables, rows left out of them, and its sentences on the card."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceLine:
 
 @dataclass
 class DatasetPart:
-    """A part of what is published.
+    """A part of a publication.
 
     Attributes:
         tables: in the order of the card.

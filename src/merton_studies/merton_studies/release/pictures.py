@@ -81,7 +81,7 @@ IMAGE_FIELDS = (
 
 @dataclass
 class Pictures:
-    """What of a dataset may be published.
+    """The part of a dataset that may be published.
 
     Attributes:
         part: tables and sentences.

@@ -32,7 +32,7 @@ class Shard:
 
 @dataclass
 class Written:
-    """What a table became.
+    """A table that was written, and its shards.
 
     Attributes:
         table: it.

@@ -1,4 +1,4 @@
-"""How far predictions of twins agree with what was executed: shares with intervals that are clustered by scene."""
+"""Agreement of twins' predictions with executed trials: shares with intervals that are clustered by scene."""
 
 from __future__ import annotations
 

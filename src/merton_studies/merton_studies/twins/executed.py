@@ -1,4 +1,4 @@
-"""Twins against execution: what a twin predicts of a simulated trial, and what the trial then does."""
+"""Twins against execution: a twin's prediction of a simulated trial, and the motion that is then executed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ VERDICTS = (CARRIED_OUT, CUT_SHORT, REFUSED, STOPPED)
 
 @dataclass(frozen=True)
 class Motion:
-    """What the gate lets through of a chunk.
+    """The motion that the gate lets through of a chunk.
 
     Attributes:
         path: (n, 3) positions of the tool [m] in `base_link`, the start first; one point if nothing moves.
@@ -53,7 +53,7 @@ class Motion:
 
 @dataclass(frozen=True)
 class Departure:
-    """How far a motion is from another one of the same start.
+    """Distances and angle between a motion and another one of the same start.
 
     Attributes:
         end_m: between the two ends [m].

@@ -1,4 +1,4 @@
-"""The page of a replay: how many trials would have left the recorded motion, and where to."""
+"""The page of a replay: the number of trials that would have left the recorded motion, and their paths."""
 
 from __future__ import annotations
 

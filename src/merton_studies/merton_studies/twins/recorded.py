@@ -1,4 +1,4 @@
-"""The trials of a recording as a policy met them: pictures, state of the arm, instruction, and what it decided."""
+"""The trials of a recording as a policy met them: pictures, state of the arm, instruction, and its decisions."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Recorded:
 
 @dataclass
 class _Scene:
-    """What was recorded between two resets of the cell."""
+    """The record of a scene, from one reset of the cell to the next."""
 
     start_ns: int
     task: str
@@ -140,7 +140,7 @@ class _Scene:
 
 @dataclass(frozen=True)
 class _Result:
-    """What twins take of a merton_interfaces/TrialResult."""
+    """Part of a merton_interfaces/TrialResult that twins use."""
 
     experiment_id: str
     trial_id: str

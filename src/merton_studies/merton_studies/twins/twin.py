@@ -1,4 +1,4 @@
-"""A decision once more, on pictures that are distorted: what the policy answers, and what the gate makes of it."""
+"""A decision once more, on distorted pictures: the policy's chunk, and the motion that the gate makes of it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def setting_of(text: str) -> Setting:
 
 @dataclass(frozen=True)
 class TwinDesign:
-    """What the twins of a recording share.
+    """Settings that the twins of a recording share.
 
     Attributes:
         seed: of the recorded experiment: distortions and chance of the twins follow from it as in that experiment.
@@ -253,7 +253,7 @@ def _passed(
     design: TwinDesign,
     robot: PaperRobot,
 ) -> Motion:
-    """What the gate of images, by these views, and that of motions let through of a chunk."""
+    """The motion that the gate of images, by these views, and that of motions let through of a chunk."""
     joints_rad, opening_m = decision.joints_rad, decision.gripper_opening_m
     if design.min_image_quality:
         better = METRICS[design.quality_metric].better == "higher"

@@ -45,7 +45,7 @@ class Network(NumpyNetwork):
         self._spots = spots()
 
     def tokens(self, image: Image) -> Floats:
-        """What is where, (places, width + 4): the features of each place, and the place itself."""
+        """A row for each place of the image, (places, width + 4): the features there, and the place itself."""
         planes = prepared(image, 3, SHRINK).astype(np.float32) / np.float32(255) - np.float32(0.5)
         folded = fold(relu(self.convolve("fine", fold(planes))))
         flat = relu(self.linear("coarse1", folded.reshape(len(folded), -1)))

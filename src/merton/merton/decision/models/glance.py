@@ -156,7 +156,7 @@ def first_movement(deltas: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def hand_state(base_from_tcp: Matrix, gripper_open: float) -> Floats:
-    """What a network that knows the hand is told: its place, yaw and gripper, (HAND,), each about -1 to 1."""
+    """The hand's state for a network that knows it: place, cosine and sine of yaw, gripper; (HAND,), about -1 to 1."""
     x, y, z = base_from_tcp[:3, 3]
     yaw = math.atan2(base_from_tcp[1, 0], base_from_tcp[0, 0])
     near = ((x - CENTER_M[0]) / PLACE_SCALE_M, (y - CENTER_M[1]) / PLACE_SCALE_M, (z - 0.2) / PLACE_SCALE_M)
@@ -186,8 +186,8 @@ class SceneNetwork(NumpyNetwork, ABC):
         hand (HAND,)."""
 
     def read(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """What the words say: the sentence (channels,), the queries (ROLES, channels), and how much each word belongs
-        to each role (SLOTS, ROLES)."""
+        """The meaning of the words: the sentence (channels,), the queries (ROLES, channels), and the weight 0..1 of
+        each word in each role (SLOTS, ROLES)."""
         weights = self.weights
         words = np.pad(weights["embedding.weight"][numbers], ((WINDOW, WINDOW), (0, 0)))
         windows = np.stack([words[slot : slot + 2 * WINDOW + 1].ravel() for slot in range(SLOTS)])

@@ -13,7 +13,7 @@ from merton.world.cell import CellConfig
 from merton.world.geometry import Array
 
 TIP_BEYOND_TCP_M = 0.008
-"""How far the finger tips reach beyond the tool centre point, along z of `tool0`."""
+"""Distance of the finger tips beyond the tool centre point, along z of `tool0` [m]."""
 
 
 _GRIPPER_BASE = (

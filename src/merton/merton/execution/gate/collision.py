@@ -136,7 +136,7 @@ class Guard:
 
     @property
     def pairs(self) -> int:
-        """How many pairs of shapes are watched."""
+        """Number of pairs of shapes that are watched."""
         return len(self._around) + len(self._within) + len(self._held)
 
     def capsules(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from merton.execution.gate.safety import Verdict
 
 @dataclass(frozen=True)
 class ImageQuality:
-    """How good an image is, by a metric that needs no reference image.
+    """The quality of an image, by a metric that needs no reference image.
 
     Attributes:
         value: in the metric's own units.

@@ -60,7 +60,7 @@ class EmergencyStopLatch:
 
     @property
     def reason(self) -> str:
-        """Why it tripped, empty if it has not."""
+        """The reason why it tripped, empty if it has not."""
         return self.stop.reason
 
     def send(self, since: int, send: Callable[[int], None]) -> bool:

@@ -23,7 +23,7 @@ REMEMBERED_ANSWERS = 256
 
 
 LARGEST_LEAD_S = 2.0
-"""How far the stamp of an observation may lie ahead of the newest joint states [s]. Ours: clocks of a lab's machines
+"""Largest lead of the stamp of an observation over the newest joint states [s]. Ours: clocks of a lab's machines
 differ by milliseconds, and a simulated cell lets 0.15 s pass in a reset, of which a busy arm_node may not know yet."""
 
 

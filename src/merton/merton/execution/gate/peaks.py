@@ -124,7 +124,7 @@ def peaks(joints: Array, speeds: Array, step_s: float, cell: CellConfig) -> Peak
 
 
 def needed_slowdown(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
-    """How much slower the motion has to be for the peak limits, 1 if not at all; a verdict if that is too much.
+    """A verdict if the peak limits need too slow a motion, else None; and the factor of the slowdown, 1 for none.
 
     As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.
     """

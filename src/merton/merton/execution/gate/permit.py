@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 WAIT_S = 20.0
-"""How long a command may wait for its safety state [s]. Ours: as long as arm_node waits for the arm to move; then it
+"""Longest wait of a command for its safety state [s]. Ours: as long as arm_node waits for the arm to move; then it
 halts. A process may be stopped for seconds between its message on one topic and that on the other."""
 
 _TEXT = re.compile(r"permit (\d{1,19})")

@@ -27,7 +27,7 @@ arm approaches by half the stopping margin at most."""
 NOWHERE = Clearance(inf, "", "")
 
 CREEP = 0.1
-"""How far an arm that stands at the stopping margin may still approach, as a fraction of the margin. Servos miss their
+"""Largest further approach of an arm that stands at the stopping margin, as a fraction of the margin. Servos miss their
 target slightly, and a straight way up begins with a dip."""
 CREEP_AT_END = 0.02
 """The same for the end of a motion of an arm that is too close already, after a contact."""
@@ -120,7 +120,7 @@ class Predictor:
         return sent if self._held is None else np.maximum(sent, self._held.width_m)
 
     def _pieces_held(self, gripper: Array) -> int:
-        """How many pieces of the motion there are before the held object is released."""
+        """Number of pieces of the motion before the held object is released; 0 without a held object."""
         if self._held is None:
             return 0
         released = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M

@@ -121,7 +121,7 @@ class Stop:
 
     @property
     def reason(self) -> str:
-        """Why it tripped, empty if it has not."""
+        """The reason why it tripped, empty if it has not."""
         return self.verdict.message if self.tripped else ""
 
     def is_stopped(self, since: int) -> bool:

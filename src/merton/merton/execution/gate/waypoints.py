@@ -19,7 +19,7 @@ SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
 """An arm takes no commands faster than the first; a step slower than the second is no motion."""
 
 WORKSPACE_TOLERANCE_M = 0.001
-"""How far outside the workspace a waypoint may be: arms do not stop exactly where they were sent."""
+"""Largest distance of a waypoint outside the workspace [m]: arms do not stop exactly where they were sent."""
 
 
 def checked_actions(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:

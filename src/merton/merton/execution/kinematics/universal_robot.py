@@ -34,7 +34,7 @@ BRANCHES = tuple((shoulder, wrist, elbow) for shoulder in (1, -1) for wrist in (
 and at the elbow (the sign of sin(joint 3))."""
 
 NEAR_SINGULAR = 1e-6
-"""How close to a singularity a solution is reported as singular (relative, see `IkResult.singular`)."""
+"""Distance from a singularity below which a solution is reported as singular (relative, see `IkResult.singular`)."""
 
 FARTHEST_START_RAD = 1e6
 """Joint angles beyond this are no state of a robot, and too large for an accuracy of 1e-9 rad."""

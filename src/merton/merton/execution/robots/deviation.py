@@ -8,17 +8,17 @@ from merton.execution.trajectory import JointSpline
 from merton.world.geometry import Array
 
 START_TOLERANCE_RAD, END_TOLERANCE_RAD = 0.02, 0.02
-"""How far the arm may be from a trajectory's start and from its end; as in `rtde_driver`."""
+"""Largest distance of a joint from a trajectory's start, as in `rtde_driver`, and from its end [rad]."""
 PATH_TOLERANCE_RAD = 0.1
-"""How far the arm may be from every point of the path that it may have reached. Ours: half of what UR's controllers
-tolerate, and more than a real arm cuts its corners."""
+"""Largest distance of a joint from the nearest point of the path that it may have reached [rad]. Ours: half of what
+UR's controllers tolerate, and more than a real arm cuts its corners."""
 LATE_S, EARLY_S = 1.0, 0.1
-"""How much later and earlier than planned the arm may be, by the controller's clock [s]. Ours: a controller's lag, and
+"""Largest delay and lead of the arm against the plan, by the controller's clock [s]. Ours: a controller's lag, and
 the delay of its messages."""
 SLOWEST_SCALING = 0.05
 """The least speed scaling with which a motion is carried out; below it the robot counts as paused. Ours."""
 PAUSE_S = 1.0
-"""How long the robot may be paused during a motion [s]. Ours: shorter than the standstill that ends a motion early."""
+"""Longest pause of the robot during a motion [s]. Ours: shorter than the standstill that ends a motion early."""
 _SAMPLES = 64
 
 

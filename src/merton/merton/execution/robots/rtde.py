@@ -31,13 +31,13 @@ from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array
 
 CONNECT_S = 10.0
-"""How long a connection may take before it is given up."""
+"""Longest time until a connection is there, before it is given up [s]."""
 RECONNECT_S = 0.5
 """Pause between two attempts."""
 UNLOCK_S = 3.0
-"""How long the controller may take to leave a protective stop."""
+"""Longest time until the controller has left a protective stop [s]."""
 CLOSE_S = 2.0
-"""How long the driver may take to stop the arm and end."""
+"""Longest time until the driver has stopped the arm and ended [s]."""
 SILENCE_S = 5.0
 """A driver silent for so long hangs, and is replaced. The client waits 3 s for another program to end."""
 
@@ -106,9 +106,9 @@ class RtdeRobot:
         self.reading: RobotReading | None = None
         """The newest state; None while there is no connection."""
         self.error = "not connected yet"
-        """Why there is no connection."""
+        """The reason why there is no connection."""
         self.connections = 0
-        """How often a connection was made."""
+        """Number of connections that were made."""
         self._on_reading = on_reading or (lambda reading: None)
         self._numbering = threading.Lock()
         self._motions = self._lost_motions = 0

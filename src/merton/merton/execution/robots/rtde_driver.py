@@ -46,9 +46,9 @@ SETTLED_RAD, SETTLED_RAD_S, SETTLE_S = 0.001, 0.01, 1.0
 """A trajectory is over when the joints are this near its end and this slow, or are not after this time."""
 
 STOP_REPORT_S = 0.5
-"""How much later than its effect a safety stop may be reported [s]; nothing moves meanwhile. Ours."""
+"""Longest time from the effect of a safety stop to its report [s]; nothing moves meanwhile. Ours."""
 PROGRAM_START_S = 3.0
-"""How long the control program may take to start on the controller."""
+"""Longest time until the control program has started on the controller [s]."""
 
 HEARTBEAT, CONTROLLER = "heartbeat", "the controller"
 VARIABLES = ["timestamp", "actual_q", "actual_qd", "safety_status_bits", "robot_status_bits", "runtime_state"]

@@ -184,7 +184,7 @@ class UrcapGripper:
         self.reading: GripperReading | None = None
         """The newest state; None while there is no connection."""
         self.error = "not connected yet"
-        """Why there is none."""
+        """The reason why there is no connection."""
         self._pending: dict[str, int] | None = None
         self._command_lock = threading.Lock()
         """Around `_pending`: no command may get lost while the last one is carried out, and none may outlive its

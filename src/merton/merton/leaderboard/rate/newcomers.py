@@ -85,7 +85,7 @@ def read_newcomers(path: Path) -> tuple[dict[str, list[tuple[str, float]]], tupl
 
 
 def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_of: Mapping[str, str]) -> Placed:
-    """Where a newcomer stands on a board.
+    """The place of a newcomer on a board.
 
     Args:
         id: its name.

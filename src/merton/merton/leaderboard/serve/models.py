@@ -75,7 +75,7 @@ class Health(BaseModel):
 
 
 class Refusal(BaseModel):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     detail: str = Field(description="One sentence.")
 

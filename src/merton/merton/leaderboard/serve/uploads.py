@@ -34,7 +34,7 @@ ARRIVING = 16
 UPLOAD_DEADLINE_S = 120.0
 """Limit of the time until a submission has arrived [s]; 16 MiB at 1.2 Mbit/s."""
 BEFORE_TOKEN_BYTES = 64 * 1024
-"""Where a token is needed, it has arrived with so much of the form, or the form is not read on."""
+"""Size of the part of a form with which a needed token has to arrive [bytes]; else the form is not read on."""
 
 RETRY_SHORTLY = {"Retry-After": "10"}
 STATUS: dict[Refusal, int] = {"too large": 413, "invalid": 422, "not yours": 403, "limit": 409}

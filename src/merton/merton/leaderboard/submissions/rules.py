@@ -250,7 +250,7 @@ def _known(connection: sa.Connection, submission: Submission, moment: datetime) 
 
 
 def _confusion(connection: sa.Connection, name: str) -> str:
-    """Why a name that looks like another manufacturer's is refused; empty if it is accepted.
+    """The reason why a name that looks like another manufacturer's is refused; empty if it is accepted.
 
     Two ASCII names that look alike, such as Lab 1 and Lab l, are accepted: only foreign letters suggest a forgery.
     """

@@ -146,7 +146,7 @@ class _Waiting:
     """Colour images that were left out because no depth is near."""
     seen: set[str] = field(default_factory=set)
     least_gap_ns: int | None = None
-    """How near depth came to a colour image that got none [ns]."""
+    """Smallest gap so far between the stamps of a colour image and of depth [ns]; None without depth."""
     newest_ns: dict[str, int] = field(default_factory=dict)
     """The newest stamp of images of each kind in this pass of the clock [ns]."""
     parts: dict[str, dict[int, _Part]] = field(default_factory=lambda: {COLOR: {}, DEPTH: {}, INFO: {}})
@@ -219,7 +219,7 @@ class _Waiting:
                 del self.parts[kind][at]
 
     def why_none(self) -> str:
-        """Why the camera has no frame, in a sentence."""
+        """The reason why the camera has no frame, in a sentence."""
         camera = f"the camera {self.camera!r} has no frame of which all parts are there"
         if silent := [topic for kind, topic in self.topics.names.items() if kind not in self.seen]:
             return f"{camera}: no message is on {' and '.join(silent)}"

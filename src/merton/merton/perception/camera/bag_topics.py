@@ -1,4 +1,4 @@
-"""Which topics of a recording belong to which camera."""
+"""The topics of a recording that belong to each camera."""
 
 from __future__ import annotations
 

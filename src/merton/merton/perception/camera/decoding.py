@@ -24,8 +24,8 @@ MOST_PX = 8192
 """Pixels of a side at most."""
 
 _TRANSPORT_HEADER = struct.Struct("<iff")
-"""What compressed_depth_image_transport puts before the file (codec.cpp): its format, and the parameters A and B of
-inverse depth, by which a value v of a 32FC1 image stands for A / (v - B) metres."""
+"""The header that compressed_depth_image_transport puts before the file (codec.cpp): its format, and the parameters A
+and B of inverse depth, by which a value v of a 32FC1 image stands for A / (v - B) metres."""
 
 
 def color_of(message: Any) -> Image:

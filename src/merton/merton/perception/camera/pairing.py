@@ -8,7 +8,7 @@ from merton.errors import InputError
 from merton.results.text import one_line
 
 LARGEST_GAP_NS = 17_000_000
-"""How far apart the stamps of colour and depth of one exposure may be [ns]. Ours: half a frame at 30 Hz, beyond which
+"""Largest gap between the stamps of colour and depth of one exposure [ns]. Ours: half a frame at 30 Hz, beyond which
 another colour image is nearer at that rate; at a lower rate, where it could be more, depth of a moving thing would be
 too old. Cameras that do not start both sensors at once, and drivers that stamp each image
 themselves, are off by some milliseconds."""

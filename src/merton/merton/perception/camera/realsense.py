@@ -30,13 +30,13 @@ from merton.world.observation import Intrinsics
 __all__ = ["CameraSettings", "RealsenseCamera", "devices_of"]
 
 CONNECT_S = 30.0
-"""How long all cameras of a lab may take to their first frames. Starting one takes 1 s to 3 s."""
+"""Longest time until all cameras of a lab have given their first frames [s]. Starting one takes 1 s to 3 s."""
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 """Pause before the second attempt to open a camera; doubled for each further one, up to the longest."""
 SPARE_S = 2.0
-"""How much later than its own limits a driver may answer before it is killed."""
+"""Time past its own limits in which a driver may still answer before it is killed [s]."""
 START_S = 60.0
-"""How long a driver may take before it has opened its camera: a busy machine needs long to start a process."""
+"""Longest time until a driver has opened its camera [s]: a busy machine needs long to start a process."""
 STATISTICS_FRAMES = 300
 """Number of newest frames from which rate and delay are computed."""
 

@@ -23,7 +23,7 @@ from merton.perception.camera.frame import CameraFrame
 from merton.world.observation import Image, Intrinsics
 
 FIRST_FRAME_S = 5.0
-"""How long a camera may take from its start to its first frame."""
+"""Longest time from the start of a camera to its first frame [s]."""
 SLOTS = 3
 """Frames that fit into the memory shared with the parent: one written, one read, one waiting."""
 RECORDINGS = (".db3", ".bag")

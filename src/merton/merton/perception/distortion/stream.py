@@ -23,7 +23,7 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class DistortionSetting:
-    """How the frames of a stream are distorted.
+    """The distortion of the frames of a stream.
 
     Attributes:
         name: a distortion, or its id, which is replaced by the name; a fault of depth; or "reference", at level 0 only.

@@ -93,7 +93,7 @@ class FaultyStream:
         return forked
 
     def next(self, view: CameraView) -> CameraView:
-        """What a model gets in place of a camera's next view: its colour and depth, with all else of the present."""
+        """The view that a model gets in place of a camera's next: only colour and depth may differ from the present."""
         camera = view.camera
         earlier = self._true.setdefault(camera, deque(maxlen=LONGEST_MEMORY))
         shown, step = view, self._steps.get(camera, 0)

@@ -13,7 +13,7 @@ _CRETE_LENGTH_PX = 11
 
 
 def blur_effect(image: Image) -> float:
-    """How little sharpness an image loses when it is blurred once more: 0 (sharp) .. 1 (already blurred).
+    """The share of its sharpness that an image keeps when it is blurred once more: 0 (sharp) .. 1 (already blurred).
 
     Crete et al. (2007) compare the differences of neighbours before and after a running mean of 11 pixels, and take the
     worse of the two directions. Differences are Sobel's, as in scikit-image. An image without any edge counts as 1.

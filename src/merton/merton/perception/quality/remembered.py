@@ -1,4 +1,4 @@
-"""What was computed of the last image, kept for the next call: a reference has many copies, and metrics share work."""
+"""Results for the last image, kept for the next call: a reference has many copies, and metrics share work."""
 
 from __future__ import annotations
 

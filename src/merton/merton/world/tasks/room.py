@@ -15,7 +15,7 @@ from merton.world.geometry import Array
 
 @dataclass(frozen=True)
 class Stand:
-    """Where a kind of thing may stand.
+    """Limits on the place of a kind of thing.
 
     Attributes:
         room_m: half the distance between two of the kind; a thing of another kind adds its own.

@@ -1,4 +1,4 @@
-"""Families about what can be done, what would happen and what has happened: AffdFunc, PhysCaus, DecPlan, DynScene."""
+"""Families about possible actions, their consequences and past changes: AffdFunc, PhysCaus, DecPlan, DynScene."""
 
 from __future__ import annotations
 

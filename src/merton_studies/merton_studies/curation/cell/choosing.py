@@ -1,4 +1,4 @@
-"""Which facts become questions: shares of the dimensions, balanced answers, and questions that repeat another one."""
+"""Choice of facts that become questions: shares of the dimensions, balanced answers, questions that repeat others."""
 
 from __future__ import annotations
 

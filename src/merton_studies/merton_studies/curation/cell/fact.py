@@ -1,4 +1,4 @@
-"""What is asked, before it has words: a fact of a scene with its exact answer, and what a family reads facts from."""
+"""Questions before they have words: facts of a scene with exact answers, and the truth that families read them from."""
 
 from __future__ import annotations
 
@@ -136,9 +136,9 @@ class Push:
 
 @dataclass(frozen=True)
 class Change:
-    """What was done between two pictures: "moved", "removed", "toppled", "opened", "closed" or "nothing", and to what.
+    """A change between two pictures: "moved", "removed", "toppled", "opened", "closed" or "nothing", and its thing.
 
-    `left_m` is how far the thing came towards the robot's left.
+    `left_m` is the distance that the thing came towards the robot's left.
     """
 
     done: str

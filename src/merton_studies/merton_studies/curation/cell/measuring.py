@@ -12,7 +12,7 @@ from merton.world.nouns import COLORS
 from merton_studies.curation.cell.fact import CellScene, Fact, Item, Shot, choice, number, the, yes_no
 
 _ASIDE = 0.07
-"""Ours: what is further left lies further left by so much of the picture's width."""
+"""Ours: a thing counts as further left if it lies so much of the picture's width further left."""
 _CLEARLY_M, _NEARER_M, _TALLER_M = 0.05, 0.07, 0.012
 _TURN_RAD = math.radians(6)
 """Left of another is further along y and in a direction further to the left of the base: two readings that agree."""
@@ -104,7 +104,7 @@ def _supports(scene: CellScene, shot: Shot, named: list[Item]) -> Iterator[Fact]
 
 
 def _of_four(shot: Shot, picked: list[Item]) -> Iterator[Fact]:
-    """Which of four is the outermost."""
+    """Facts about the outermost of four: the leftmost, the rightmost, the nearest to the robot, the furthest."""
     names = [item.name for item in picked]
     subject = "/".join(sorted(names))
     rules: dict[str, tuple[Callable[[Item], float], float]] = {

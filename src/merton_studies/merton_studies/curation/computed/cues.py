@@ -60,7 +60,7 @@ _KINDS: dict[AnswerKind, str] = {
     "point": "pointing at where an object is in the picture",
     "actions": "deciding what to do next",
 }
-"""What a kind of answer gives away where the words do not."""
+"""Kind of answer to the capability that it gives away where the words name none."""
 _PATTERNS = tuple((re.compile("|".join(rf"\b({part})\b" for part in parts)), told) for parts, told in _CUES)
 
 

@@ -209,8 +209,8 @@ FORMS: Mapping[str, Callable[[Any, Choices], str | None]] = {
     FROM_0: _by_index,
     FROM_1: _by_count,
 }
-"""How the right one of the choices is named: by its text; by "B", "(b)" or "B."; as the benchmark labels it; as true or
-false of yes and no; by its place."""
+"""Forms in which an answer names the right choice: its text; "B", "(b)" or "B."; the label of the benchmark; true or
+false of yes and no; its place."""
 _OF_NUMBERS = ("labels", FROM_0, FROM_1)
 
 

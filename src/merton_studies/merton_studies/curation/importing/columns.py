@@ -1,4 +1,4 @@
-"""Which column of a published table holds what."""
+"""Columns of a published table, by the part of a question that each holds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Columns:
 
 
 def columns_of(kinds: Mapping[str, str], given: Mapping[str, tuple[str, ...]], strict: bool, where: str) -> Columns:
-    """What each column of a table holds.
+    """The columns of a table, by the part of a question that each holds.
 
     Args:
         kinds: of the table.

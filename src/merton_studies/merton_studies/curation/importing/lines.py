@@ -16,7 +16,7 @@ from merton_studies.curation.importing.questions import Refusals, question_of
 from merton_studies.curation.question import BenchmarkSource, Question
 
 Placed = tuple[str, dict[str, Any]]
-"""Where an object stands, such as "x.jsonl, line 3", and the object."""
+"""The place of an object, such as "x.jsonl, line 3", and the object."""
 
 OPEN_EQA = BenchmarkSource(
     name="OpenEQA",

@@ -54,7 +54,7 @@ def questions_of(
 
 
 def _answer_form(table: Table, columns: Columns) -> tuple[str, int, list[str]]:
-    """How answers name choices, how many rows there are, and what to say of it; pictures are not read."""
+    """The form in which answers name choices, the number of rows, and remarks on the form; pictures are not read."""
     answer = columns.by_part["answer"]
     named = [name for name in (columns.by_part.get("choices"), answer, *columns.lettered) if name]
     pairs: list[tuple[Any, Choices, str]] = []

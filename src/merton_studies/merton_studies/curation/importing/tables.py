@@ -172,7 +172,7 @@ def _of_split(files: Mapping[Path, str], split: str) -> list[Path]:
 
 
 def saved_table(folder: Path, split: str) -> ArrowTable:
-    """What `Dataset.save_to_disk` or `DatasetDict.save_to_disk` wrote; raises InputError for another folder."""
+    """Table that `Dataset.save_to_disk` or `DatasetDict.save_to_disk` wrote; raises InputError for another folder."""
     several = folder / "dataset_dict.json"
     if several.is_file():
         names = json_object(several).get("splits")

@@ -97,7 +97,7 @@ class LlmVoter:
         self.name = f"{asker.name} seed {seed}"
         self._asker, self._seed, self._pool, self._pictures = asker, seed, pool, pictures
         self.faults: list[str] = []
-        """Why votes are missing, a sentence for each call."""
+        """Reasons why votes are missing, a sentence for each call."""
 
     def vote(self, questions: Sequence[Question], taxonomy: Taxonomy) -> list[str | None]:
         """A vote for each question; None where two answers have none, an unknown one, or two different ones.

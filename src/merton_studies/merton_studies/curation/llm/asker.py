@@ -138,7 +138,7 @@ class Asker:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What answers may depend on, beside prompts and seeds; JSON values."""
+        """Identity and settings of the model, on which answers may depend beside prompts and seeds; JSON values."""
         return {**self._identity, "temperature": self._temperature}
 
     def ask(
@@ -355,7 +355,7 @@ def _said(key: str, response: str) -> _Said:
 
 
 def _fault_of(outcome: ValidPart[Any] | InvalidAnswerError) -> str:
-    """What is wrong with an answer, for its model; "" for a whole one."""
+    """Fault of an answer, for its model; "" for a whole one."""
     if isinstance(outcome, RefusedAnswerError):
         return outcome.fault
     return "; ".join(outcome.faults) if isinstance(outcome, ValidPart) else str(outcome)

@@ -1,4 +1,4 @@
-"""What the answer of a role must hold, and how its valid part is kept where another part is not valid.
+"""Forms of the answers of roles: the content that is required, and the part kept where another part is not valid.
 
 A form checks an answer against what was asked for: how many things, about which of them, in words of the model's own.
 An answer that fails in one part is not refused whole: the valid part stays, and every fault is told.

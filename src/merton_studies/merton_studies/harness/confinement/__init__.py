@@ -1,3 +1,3 @@
-"""How a program is shut in: engines, launcher, the first process inside, and the filter of system calls."""
+"""The confinement of a program: engines, launcher, the first process inside, and the filter of system calls."""
 
 __all__ = ["asking", "engines", "guarding", "limits", "reasons", "seccomp", "warden"]

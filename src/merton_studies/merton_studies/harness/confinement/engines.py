@@ -1,4 +1,4 @@
-"""The engines that shut a program in, the Python that runs inside, and what that Python sees of the machine."""
+"""The engines that shut a program in, the Python that runs inside, and the view that this Python has of the machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Inside:
     python: str
     """Its path inside."""
     binds: list[tuple[str, str]]
-    """What is mounted read-only: path outside, path inside."""
+    """Mounts, read-only: path outside, path inside."""
     links: list[tuple[str, str]] = field(default_factory=list)
     """Symbolic links: content, path inside."""
     masks: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ def bubblewrap_path() -> str | None:
 
 
 def remedy() -> str:
-    """What to do on a machine where no engine works: a clause."""
+    """The remedy for a machine where no engine works: a clause."""
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_file():
         return "Ubuntu forbids user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     return (
@@ -68,7 +68,7 @@ def system_python() -> Path | None:
 
 
 def system_folders() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """What to mount of the system, and what to link: /usr, and /bin, /lib, ... as they are there."""
+    """Mounts and symbolic links of the system, as of `Inside`: /usr, and /bin, /lib, ... as they are there."""
     binds, links = [("/usr", "/usr")], []
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         place = Path("/") / name
@@ -148,7 +148,7 @@ def plan(
     room_bytes: int,
     room_files: int,
 ) -> dict[str, Any]:
-    """What the launcher is told, as plain values.
+    """The plan for the launcher, as plain values.
 
     Raises:
         MissingDependencyError: bubblewrap is not installed.

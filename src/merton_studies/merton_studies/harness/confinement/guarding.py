@@ -21,9 +21,9 @@ Serve = Callable[[bytes], bytes]
 """Answers one line of JSON with one."""
 
 TICK_S = 0.05
-"""Between two looks at memory and time."""
+"""Time between two looks at memory and time [s]."""
 STUCK_S = 10.0
-"""A launcher that has been told to end, and has not made the first process, is killed after so long."""
+"""Time after which a launcher is killed that was told to end, and has not made the first process [s]."""
 CHUNK = 1 << 16
 
 
@@ -38,12 +38,12 @@ class Guard:
 
     def __init__(self, process: subprocess.Popen[bytes], descriptors: dict[str, int], limits: Limits) -> None:
         self.reason = ""
-        """Why it was ended from here, a sentence; empty if it ended itself."""
+        """The reason why it was ended from here, a sentence; empty if it ended itself."""
         self.report = bytearray()
         self.kept = {"out": bytearray(), "err": bytearray()}
         self.seconds = 0.0
         self.cpu_s = 0.0
-        """As seen at the last look."""
+        """Processor time at the last look [s]."""
         self._printed = dict.fromkeys(self.kept, 0)
         self._info = bytearray()
         self._process, self._pipes, self._limits = process, descriptors, limits
@@ -211,7 +211,7 @@ def size(count: int) -> str:
 
 
 def files_made(first: int) -> int:
-    """How many files and folders are in the room of a sandbox; 0 when it is gone. bubblewrap has no limit for them."""
+    """Number of files and folders in the room of a sandbox; 0 when it is gone. bubblewrap has no limit for them."""
     try:
         room = os.statvfs(f"/proc/{first}/root{ROOM}")
     except OSError:

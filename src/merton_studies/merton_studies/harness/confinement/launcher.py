@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # importing typing takes as long as the rest
 
 DESCRIPTORS = {"ask": 3, "reply": 4, "report": 5, "info": 6, "filter": 7, "go": 8, "held": 9}
 STAGE = "/tmp"
-"""Where mounts are put together; what lies there on the machine is covered in this process's own mount namespace."""
+"""Folder in which mounts are put together; the machine's own /tmp is covered in this process's mount namespace."""
 DEVICES = ("null", "full", "random", "urandom")
 """Not zero: a shared mapping of it is memory that no limit of a process counts."""
 
@@ -110,7 +110,7 @@ def stage(plan: dict[str, Any]) -> None:
 
 
 def give_up_root(uid: int) -> None:
-    """RLIMIT_NPROC does not bind root, and files of root are no business of the program."""
+    """Become another user: RLIMIT_NPROC does not bind root, and files of root are no business of the program."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
@@ -143,7 +143,7 @@ def bubblewrap(plan: dict[str, Any]) -> NoReturn:
 
 
 def end_with_parent(parent: int) -> None:
-    """The kernel kills this process when its parent ends."""
+    """Have the kernel kill this process when its parent ends."""
     call("death signal", LIBC.prctl(DEATH_SIGNAL, KILL, 0, 0, 0))
     if os.getppid() != parent:
         os._exit(1)
@@ -209,7 +209,7 @@ def enter(plan: dict[str, Any]) -> NoReturn:
 
 
 def drop_rights() -> None:
-    """No capability now or after any exec, and the filter of system calls."""
+    """Drop all capabilities, also for after any exec, and set the filter of system calls."""
     right = 0
     while LIBC.prctl(DROP_BOUND, right, 0, 0, 0) == 0:
         right += 1
@@ -222,7 +222,7 @@ def drop_rights() -> None:
 
 
 def move(given: dict[str, int]) -> None:
-    """Each descriptor to its number, all others closed."""
+    """Move each descriptor to its number, and close all others."""
     high = {name: fcntl.fcntl(number, fcntl.F_DUPFD, 64) for name, number in given.items()}
     os.closerange(3, 64)
     for name, number in high.items():

@@ -1,4 +1,4 @@
-"""What a run of a sandbox may use, and how it ended."""
+"""The limits of a run of a sandbox, and the result of a run that has ended."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Limits:
     memory: int = 1 << 30
     """Address space of each process, and resident memory of all together."""
     processes: int = 32
-    """Processes and threads."""
+    """Number of processes and threads."""
     file_size: int = 16 << 20
-    """One file."""
+    """Size of one file."""
     room: int = 64 << 20
     """All files together: code, output and temporary ones."""
     files: int = 4096
     """Number of files and folders in the room."""
     open_files: int = 64
     kept: int = 64 << 10
-    """What is kept of standard output, and of standard error; the rest is read and thrown away."""
+    """Bytes that are kept of standard output, and of standard error; the rest is read and thrown away."""
     printed: int = 16 << 20
     """A program that prints more to either is ended."""
     request: int = 1 << 20
-    """One line that the program asks."""
+    """Bytes of one line that the program asks."""
     requests: int = 100_000
-    """Lines that the program asks."""
+    """Number of lines that the program asks."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -47,17 +47,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended."""
+    """The result of a run that has ended."""
 
     exit_code: int
-    """Of the program; minus the number of the signal that ended it."""
+    """Exit code of the program; minus the number of the signal that ended it."""
     reason: str
     """Empty when it ended well, else one sentence that names why: which limit, which signal, which error."""
     stdout: str
     """The first `Limits.kept` bytes; what is no UTF-8 is replaced."""
     stderr: str
     seconds: float
-    """From start to end, with the time that `serve` took."""
+    """Time from start to end, with the time that `serve` took."""
     cpu_s: float = 0.0
     """Processor time of all its processes."""
     outputs: Mapping[str, bytes] = field(default_factory=dict)

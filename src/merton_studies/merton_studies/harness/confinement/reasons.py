@@ -1,4 +1,4 @@
-"""Why a run ended, in one sentence."""
+"""The reason of the end of a run, in one sentence."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _outputs(listed: list[list[Any]], content: bytes) -> dict[str, bytes]:
 
 
 def _reason(exit_code: int, head: dict[str, Any], stderr: str, limits: Limits) -> str:
-    """Empty if the program ended well."""
+    """The reason of the end, a sentence; empty if the program ended well."""
     if exit_code in (-signal.SIGXCPU, -signal.SIGKILL) and float(head["cpu_s"]) >= 0.9 * limits.cpu_s:
         return f"It used more than {limits.cpu_s:g} s of processor time and was ended."
     if exit_code == -signal.SIGXFSZ:

@@ -1,4 +1,4 @@
-"""The first process inside a sandbox: lays out the files, starts the program under its limits, hands back what it left.
+"""The first process inside a sandbox: lays out the files, starts the program under its limits, hands back its outputs.
 
 Only its text comes in, so it imports the standard library alone. It holds no right that the program has not: when it
 ends, or is killed from outside, the kernel kills every process of its namespace.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing typing takes as long as the rest
 
 ROOT = "/sandbox"
 REPORT = 5
-"""Where the report goes. The program has 3, on which it asks, and 4, on which replies come."""
+"""The descriptor of the report. The program has 3, on which it asks, and 4, on which replies come."""
 
 GO = 8
 """A byte comes here when the guard can end this process, and an end when the guard itself has ended."""
@@ -41,7 +41,7 @@ def lay_out(files: dict[str, str]) -> None:
 
 
 def end_with_guard() -> None:
-    """However the guard ends, its end of the pipe closes, and the kernel says so by SIGIO."""
+    """End this process with the guard: its end of the pipe then closes, and the kernel says so by SIGIO."""
     signal.signal(signal.SIGIO, lambda *_: os._exit(1))
     fcntl.fcntl(GO, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(GO, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)

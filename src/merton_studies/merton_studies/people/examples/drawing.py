@@ -18,7 +18,7 @@ BOWL = (245, 120)
 FRAMES = 10
 
 Motion = Literal["right", "stretched", "elsewhere", "wild", "still"]
-"""How a block moves: into the bowl; so too, but its form changes; to another place; all over the table; not at all."""
+"""Motion of a block: into the bowl; the same, but its form changes; to another place; all over the table; none."""
 
 
 def table(seed: int) -> Image:

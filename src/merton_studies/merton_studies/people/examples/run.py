@@ -1,4 +1,4 @@
-"""A run of two agents that nothing was run for: its pictures are drawn."""
+"""An example of a run of two agents, made without a simulator: its pictures are drawn."""
 
 from __future__ import annotations
 

@@ -24,19 +24,19 @@ arm did."""
 FILM_HZ = 10.0
 """Pictures a second of simulated time."""
 ROBOT = len(ARM_JOINTS) + len(FINGER_JOINTS)
-"""So many numbers at the start of a state are joints of the robot, the others poses of things."""
+"""Number of values at the start of a state that are joints of the robot; the others are poses of things."""
 _FREE_JOINT = 0  # mujoco.mjtJoint.mjJNT_FREE; only the simulation imports mujoco
 
 
 @dataclass(frozen=True)
 class Take:
-    """What was where during a trial.
+    """The motion of a trial: the states of its scene, and the path of the tool.
 
     Attributes:
         task, seed: the scene.
         states: (n, nq), MuJoCo's configuration vector at `FILM_HZ`, from the start to the end.
         path: of the tool, as trial.json keeps it [m].
-        thing: where in a state the position of the thing to handle stands; None if it is fixed to the table.
+        thing: the part of a state with the position of the thing to handle; None if it is fixed to the table.
     """
 
     task: str
@@ -47,7 +47,7 @@ class Take:
 
 
 def take(ports: LocalPorts, spec: ExperimentSpec, trial: Trial) -> Take:
-    """Carry a trial out again, and keep what was where.
+    """Carry a trial out again, and keep the states of its scene.
 
     Raises:
         InfrastructureError: a model cannot be asked, as in `merton.experiment.trial.run_trial`.
@@ -68,7 +68,7 @@ def pictures(cameras: SceneCameras, scene: Take, states: Iterable[Array]) -> Ite
 
 
 def _position(ports: LocalPorts, scene: Scene) -> slice | None:
-    """Where in a state the position of the thing stands that the command names."""
+    """The slice of a state with the position of the thing that the command names; None if it is fixed to the table."""
     name = (props if scene.layout is None else varied_model).body_of(scene.meant.object)
     model = ports.cell.model
     joint = int(model.body(name).jntadr[0])

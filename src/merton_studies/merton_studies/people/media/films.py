@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Made:
-    """What was made.
+    """The films that were made.
 
     Attributes:
         films: their number, those that were there before among them.
@@ -171,7 +171,7 @@ def _chosen(records: Sequence[TrialRecord], per_task: int, planted: bool, seed: 
 
 
 def _spread(places: Sequence[tuple[str, int]], count: int, seed: int, task: str) -> list[tuple[str, int]]:
-    """So many of (agent, scene), drawn: one of each scene before a second one of any."""
+    """`count` of (agent, scene), drawn: one of each scene before a second one of any."""
     drawn = [places[index] for index in generator("people films", seed, task).permutation(len(places))]
     rank: dict[tuple[str, int], int] = {}
     seen: dict[int, int] = defaultdict(int)

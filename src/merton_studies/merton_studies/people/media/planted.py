@@ -31,7 +31,7 @@ VISIBLE_PX = 60
 """Pixels of 640 x 480 that must differ clearly for a defect to be seen. Ours: a cube of 4 cm covers about 150 from the
 side camera."""
 _AWAY_M = -3.0
-"""Where a thing is put that is not to be seen [m]: below the floor."""
+"""Height at which a thing is put that is not to be seen [m]: below the floor."""
 _CLEAR = 24
 """Grey levels by which a pixel differs clearly."""
 

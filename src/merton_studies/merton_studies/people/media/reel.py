@@ -37,13 +37,13 @@ MAGIC = b"MERTREEL"
 FORMAT = b"merton reel 1"
 """Part of the hash in the name of a reel: another way of preparing them needs another number."""
 JPEG_QUALITY = 90
-"""Of all frames, 0..100: defects of what is shown must not be those of its copy."""
+"""JPEG quality of all frames, 0..100: the copy must not add defects of its own to the picture."""
 LONGEST_PX = 1280
-"""The longer side of a frame; larger ones are made smaller."""
+"""Greatest length of the longer side of a frame; larger ones are made smaller."""
 MOST_FRAMES = 3600
-"""Of a reel: two minutes at 30 Hz."""
+"""Most frames of a reel: two minutes at 30 Hz."""
 MOST_BYTES = 256 * 1024**2
-"""Of a reel: a phone must hold it."""
+"""Greatest size of a reel: a phone must hold it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def write_reel(file: Path, pictures: Iterable[Image], rate_hz: float, source: st
 
 
 def read_reel(file: Path) -> Reel:
-    """What the header of a reel says; raises InputError if the file is none."""
+    """The reel of a file, as its header describes it; raises InputError if the file is none."""
     header, _ = _header(file)
     return Reel(file, header["width"], header["height"], len(header["frames"]), header["rate_hz"])
 

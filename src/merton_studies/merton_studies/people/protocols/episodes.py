@@ -25,7 +25,7 @@ DEFECTS = {
     "other_motion": "The arm moves differently from the reference",
     "chaotic": "The picture falls apart",
 }
-"""What may be wrong with a video, beside its outcome."""
+"""Defects that a video may have, beside another outcome: name to the words of the page."""
 
 EXAMPLES = (
     "the arm wanders off and the banana ends elsewhere",
@@ -33,16 +33,16 @@ EXAMPLES = (
     "the banana ends in the basket, or beside it, as in the reference, but bends on the way",
     "the part goes into the box as in the reference, and nothing bends",
 )
-"""Of each score, from 0 up: the cases of the challenge's scoring page, in our words."""
+"""An example of each score, from 0 up: the cases of the challenge's scoring page, in our words."""
 
 Defect = Literal["deformed", "implausible", "other_motion", "chaotic"]
 
 
 class EpisodeAnswer(Model):
-    """A score, and what was seen.
+    """A score, and the outcome and defects that were seen.
 
     Attributes:
-        score: 0 to 3; the annotator decides, whatever `suggested` says.
+        score: 0 to 3; the annotator decides, also against `suggested`.
         same_outcome: the generated video ends as the real one does: both with success, or both with failure.
         defects: of `DEFECTS`.
     """
@@ -121,14 +121,14 @@ class Episodes(Protocol):
         return {"score": float(answer["score"]), "outcome": "same" if answer["same_outcome"] else "other"}
 
     def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
-        """The score alone must be the known one."""
+        """Whether the score is the known one; the rest of the answer is free."""
         assert item.gold is not None
         return bool(answer["score"] == item.gold["score"])
 
     def export(
         self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
     ) -> list[Path]:
-        """What `merton leaderboard world-model sheet.csv --ground-truth counts.csv` reads, and the reasons.
+        """The tables that `merton leaderboard world-model sheet.csv --ground-truth counts.csv` reads, and the reasons.
 
         `sheet.csv`: each annotator's first score of each video; `counts.csv`: real videos of each task (if their number
         is not known, those that any team has); `seen.csv`: every score beside what was seen and what it suggests.

@@ -1,4 +1,4 @@
-"""Does this question need this capability: yes or no, blind and balanced (A2Eval, appendix D)."""
+"""Labels that say whether a question needs a capability: yes or no, blind and balanced (A2Eval, appendix D)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merton_studies.people.protocol import Protocol, Scale
 from merton_studies.people.sheets import first_answers
 
 TEXTS = ("title", "definition", "situation", "question", "choices")
-"""Of an item: title and definition of the dimension; situation, question and choices (one a line), which may be ""."""
+"""Texts: title and definition of the dimension; situation, question and choices (one a line), which may be ""."""
 
 
 class LabelAnswer(Model):

@@ -104,7 +104,7 @@ class Likert(Protocol):
         return {name: float(answer[name]) for name in CRITERIA}
 
     def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
-        """On average within one mark of the known ones. Ours: careful people differ by one mark."""
+        """Whether the marks are on average within one of the known ones. Ours: careful people differ by one mark."""
         assert item.gold is not None
         return sum(abs(int(answer[name]) - int(item.gold[name])) for name in CRITERIA) <= len(CRITERIA)
 

@@ -1,4 +1,4 @@
-"""Which of two is better: A, B, a tie, or both bad; for pictures and for runs (RoboArena's double-blind A/B)."""
+"""The better one of two: A, B, a tie, or both bad; for pictures and for runs (RoboArena's double-blind A/B)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Pairs(Protocol):
         return PairAnswer
 
     def shown(self, item: Item, slot: Slot, seed: int) -> Item:
-        """With the contender that is on the left as "a", whichever it is in the project."""
+        """The item with the contender that is on the left as "a", whichever it is in the project."""
         left = "ab"[(derive_seed("sides", seed, slot.rater, item.id) + (slot.kind == "repeat")) % 2]
         right = _OTHER[left]
         media = {

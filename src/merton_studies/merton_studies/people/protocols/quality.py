@@ -1,4 +1,4 @@
-"""Absolute category rating with hidden reference: how good is this picture, from 1 to 5 (ITU-T P.910, ITU-R BT.500)."""
+"""Absolute category rating with hidden reference: quality of a picture from 1 to 5 (ITU-T P.910, ITU-R BT.500)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Quality(Protocol):
         return {"quality": float(answer["score"])}
 
     def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
-        """Within one grade of the known one. Ours: careful people differ by one grade, and careless ones by more."""
+        """Whether the grade is at most 1 off the known one. Ours: careful people differ by 1, careless ones by more."""
         assert item.gold is not None
         return abs(int(answer["score"]) - int(item.gold["score"])) <= 1
 

@@ -22,7 +22,7 @@ FLAGS = {
     "offensive": "The picture is offensive or unfit for work",
     "no_task": "No further, harder task is possible",
 }
-"""What a subject may say against an image instead of writing a task."""
+"""Flags that a subject may raise against an image instead of writing a task: name to the words of the page."""
 
 _Text = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(cleaned)]
 _Place = Annotated[int, Field(ge=0, lt=TASKS_PER_IMAGE)]
@@ -81,7 +81,7 @@ class RankedTask(Model):
 
 
 class TasksReview(Model):
-    """What the expert decides about an image.
+    """The expert's decision about an image.
 
     Attributes:
         decision: accept; back to the subjects; or remove the image.
@@ -150,7 +150,7 @@ class Tasks(OrderedProtocol):
         }
 
     def review_view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
-        """The form of the expert: tasks in the order in which they were written, and what a subject said against it."""
+        """The form of the expert: tasks in the order in which they were written, and a subject's flag against it."""
         state = chain(said)
         tasks = [{"place": at, "text": task.text, "reason": task.reason} for at, task in sorted(state.tasks.items())]
         return {**_form(state, "expert"), "tasks": tasks, "flag": FLAGS[state.flag[0]] if state.flag else ""}
@@ -165,7 +165,7 @@ class Tasks(OrderedProtocol):
         return answer
 
     def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
-        """None: subjects see what others wrote, so their agreement would mean nothing; see `tasks_export.summary`."""
+        """No values: subjects see others' tasks, so their agreement would mean nothing; see `tasks_export.summary`."""
         return {}
 
     def export(

@@ -1,4 +1,4 @@
-"""Five tasks of one image, each by another subject and harder than those before: the rules, and how far an image is.
+"""Five tasks of one image, each by another subject and harder than those before: the rules, and the state of an image.
 
 Embodied-IQA, appendix E: "Subjects can see the previous tasks, and the new tasks they design need to be more difficult
 than them and test different abilities (for example, if an object has been pushed, try not to grab it again)." Ours: a
@@ -18,9 +18,9 @@ from merton_studies.people.ledger import Answer
 TEN_VERBS = tuple(verb for verb in VERBS if verb != "Reach")
 """The verbs with which a task may begin: Embodied-IQA's ten; Reach is an addition for the cell."""
 FEWEST_WORDS, MOST_WORDS = 3, 15
-"""Of a task. Ours: "Pick the cup" says enough, and more than fifteen words are several tasks."""
+"""Words of a task. Ours: "Pick the cup" says enough, and more than fifteen words are several tasks."""
 LONGEST_TASK, LONGEST_REASON = 200, 500
-"""Characters."""
+"""Most characters of a task, and of a reason."""
 
 _FILLERS = frozenset(("up", "down", "open", "the", "a", "an", "and", "hold", "out", "away", "far", "again"))
 """Words between the verb and the thing."""
@@ -28,7 +28,7 @@ _PREPOSITIONS = frozenset(
     {"to", "on", "in", "into", "onto", "with", "of", "from", "at", "under", "over", "by", "near", "behind", "beside"}
     | {"between", "above", "below", "inside", "around", "towards", "so", "until"}
 )
-"""The first of these ends the name of the thing."""
+"""Prepositions, the first of which ends the name of the thing."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Chain:
-    """How far an image is.
+    """The state of an image: its tasks so far, and those to come.
 
     Attributes:
         tasks: place (0 is the first, easiest) to the task that stands there.
@@ -122,7 +122,7 @@ def handled(text: str) -> tuple[str, str]:
 
 
 def task_fault(text: str) -> str | None:
-    """What is wrong with the form of a (cleaned) task, in a sentence for its writer; None if nothing is."""
+    """The fault in the form of a (cleaned) task, in a sentence for its writer; None without one."""
     words = text.split()
     if not words or words[0] not in TEN_VERBS:
         return f"A task must begin with one of {', '.join(TEN_VERBS)}."

@@ -1,4 +1,4 @@
-"""The files of the protocol tasks: the dataset's tags, who wrote what when, and how far subjects and expert agree.
+"""The files of the protocol tasks: the dataset's tags, the history of answers, the agreement of subjects and expert.
 
 `tags.yaml` has the accepted images, as `merton dataset build --references FOLDER --tasks tags.yaml` takes them; there
 is one for each folder of images, below the same folder of the export. `history.parquet` has a row for each task, flag
@@ -80,7 +80,7 @@ def said_of(items: Sequence[Item], answers: Iterable[Answer]) -> dict[str, list[
 
 
 def summary(items: Sequence[Item], answers: Iterable[Answer]) -> dict[str, Any]:
-    """What can be said about the subjects and the expert.
+    """Statistics of the subjects and of the expert.
 
     Returns:
         `images`, `accepted`, `removed`, `waiting_for_expert`, `waiting_for_subjects`: counts; `flags`: how often each
@@ -123,7 +123,7 @@ def summary(items: Sequence[Item], answers: Iterable[Answer]) -> dict[str, Any]:
 
 
 def _mean(values: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """The mean of (scene, value) with its interval; what is missing if there is none."""
+    """The mean of (scene, value) with its interval; without one, the images that it still needs, in words."""
     if not values:
         return {
             "value": None,

@@ -15,11 +15,11 @@ from merton_studies.people.protocol import Protocol, Scale
 from merton_studies.people.sheets import first_answers
 
 VERDICTS = {"success": "Success", "failure": "Failure", "unclear": "Cannot tell"}
-"""As of the lab's judge."""
+"""Verdicts as of the lab's judge: name to the word of the page."""
 
 
 class TrialVerdict(Model):
-    """Success, failure, or that the pictures do not tell."""
+    """A verdict: success, failure, or unclear from the pictures."""
 
     verdict: Literal["success", "failure", "unclear"]
 
@@ -50,18 +50,18 @@ class Trials(Protocol):
         return view if blind else {**view, "agent": item.facts["agent"]}
 
     def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
-        """Nothing where the rater could not tell."""
+        """Criterion to verdict; empty where the rater could not tell."""
         return {} if answer["verdict"] == "unclear" else {"success": str(answer["verdict"])}
 
     def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
-        """The same verdict; "cannot tell" is wrong where success is known."""
+        """Whether the verdict is the known one; "cannot tell" is wrong where success is known."""
         assert item.gold is not None
         return bool(answer["verdict"] == item.gold["verdict"])
 
     def export(
         self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
     ) -> list[Path]:
-        """`verdicts.csv`: each trial with its votes and what most say; `votes.csv`: who said what.
+        """`verdicts.csv`: each trial with its votes and the verdict of most; `votes.csv`: the verdict of each rater.
 
         `merton people judge` puts the verdicts into a record.
         """
@@ -83,7 +83,7 @@ class Trials(Protocol):
 
 
 def verdicts(votes: Sequence[Answer]) -> dict[str, dict[str, Any]]:
-    """Id of each item that was judged to the number of each of `VERDICTS`, and `verdict`: what most say.
+    """Id of each item that was judged to the number of each of `VERDICTS`, and `verdict`: that of most.
 
     "unclear" unless more say success than failure or more failure than success (raters who could not tell do not vote),
     and unless at least half of all raters could tell. Ours: a lab's single judge has no majority to ask for.

@@ -26,9 +26,9 @@ from merton_studies.people.serve.people import People, RegistrationError
 from merton_studies.people.study import Study
 
 LONGEST_BODY = 64 * 1024
-"""Of a request [bytes]."""
+"""Greatest length of the body of a request [bytes]."""
 BODY_LIMIT_S = 10.0
-"""How long the body of a request may take to arrive [s]."""
+"""Time limit for the body of a request to arrive [s]."""
 LONGEST_S = 86_400.0
 """The most time that an answer may say it took [s]."""
 AHEAD = 3
@@ -165,7 +165,7 @@ class Api:
         return rater
 
     def _key(self, rater: Rater) -> str:
-        """Under which a browser keeps the answers of this very registration until they are sent."""
+        """The key under which a browser keeps the answers of this very registration until they are sent."""
         text = f"{self._study.project.name}\n{rater.id}\n{rater.registered_utc}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -178,7 +178,7 @@ class Api:
         return body
 
     async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Run in a thread of those that save and deal; their refusals become answers."""
+        """Run a function in a thread, `AT_ONCE` at most; its refusals become answers."""
         if self._saving is None:
             self._saving = anyio.CapacityLimiter(AT_ONCE)
         try:
@@ -208,7 +208,7 @@ def cleaned(value: Any) -> Any:
 
 
 def _shown_media(item: Item, number: int) -> list[dict[str, Any]]:
-    """In alphabetical order of the roles, which are the same for all items of a protocol."""
+    """The media in alphabetical order of their roles, which are the same for all items of a protocol."""
     return [
         {
             "role": role,

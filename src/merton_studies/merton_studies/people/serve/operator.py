@@ -23,7 +23,7 @@ from merton_studies.people.study import Study
 PAGE = Path(__file__).with_name("page") / "operator.html"
 STYLE = "/page/statistics.css"
 FRESH_S = 5.0
-"""So long the same statistics are shown again: they take a second of a processor for 10,000 answers."""
+"""Time for which the same statistics are shown again [s]: they take a second of a processor for 10,000 answers."""
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 

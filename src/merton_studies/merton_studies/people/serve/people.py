@@ -1,4 +1,4 @@
-"""Who a token stands for: raters by the file of tokens or by registration, and the operator."""
+"""The persons behind tokens: raters by the file of tokens or by registration, and the operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merton_studies.people.study import Study
 
 LONGEST_NAME = 60
 FRESH_S = 1.0
-"""How long the list of persons is used before the record is asked again: another process may withdraw one [s]."""
+"""Greatest age of the list of persons [s]; then the record is read again, as another process may withdraw one."""
 
 
 class RegistrationError(InputError):
@@ -114,7 +114,7 @@ class People:
             return rater, token
 
     def _check_place(self, name: str) -> None:
-        """Whether there is a place for one more."""
+        """Raises RegistrationError if there is no place for this person."""
         project = self._study.project
         if name in project.experts:
             if not self.open:  # an expert has a token of the file
@@ -132,7 +132,7 @@ class People:
             return self._list
 
     def _forget(self) -> None:
-        """The list of persons is asked for again."""
+        """Have the record read again for the next list of persons."""
         with self._listing:
             self._listed_s = -FRESH_S
 

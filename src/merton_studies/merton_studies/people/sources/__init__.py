@@ -1,4 +1,4 @@
-"""Where the items of a project come from: one module for each key of `items`."""
+"""The sources of a project's items: one module for each key of `items`."""
 
 from merton_studies.people.sources.reading import check_still_there, items_of, items_sha256
 

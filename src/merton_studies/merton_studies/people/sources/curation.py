@@ -1,4 +1,4 @@
-"""Questions and a dimension each: does the question need it? (A2Eval, appendix D.3)."""
+"""Questions with a dimension each, which the question may need or not (A2Eval, appendix D.3)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from merton_studies.people.source_settings import Dataset
 from merton_studies.people.sources.prepared import images_prepared
 
 MOST_CONDITIONS = 20
-"""Of pairs: 190 pairs of each reference."""
+"""Most conditions of pairs: 190 pairs of each reference."""
 REFERENCE = "reference"
 
 
@@ -75,7 +75,7 @@ def _drawn(rows: list[dict[str, Any]], count: int | None, *parts: object) -> lis
 
 
 def _places(length: int, count: int | None, *parts: object) -> list[int]:
-    """So many of the first `length` numbers, drawn without repetition, in rising order."""
+    """`count` of the first `length` numbers, drawn without repetition, in rising order; all of them for None."""
     if count is None or count >= length:
         return list(range(length))
     return sorted(generator("people", *parts).choice(length, count, replace=False).tolist())

@@ -14,7 +14,7 @@ from merton_studies.people.media.reel import reel_of_pictures
 from merton_studies.people.media.video import CONTAINERS, reel_of_video
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
-"""Of pictures."""
+"""Endings of files of pictures."""
 FOLDER_HZ = 10.0
 """Frames a second of a video that is a folder of pictures."""
 

@@ -17,7 +17,7 @@ from merton_studies.people.source_settings import Recording
 TOP = "top"
 _IMAGES = re.compile(r"camera/([^/]+)/color/image_raw")
 _OUTCOMES = {0: "success", 1: "failure"}
-"""Of merton_interfaces/TrialResult that a judge tells."""
+"""Outcomes of merton_interfaces/TrialResult that a judge tells."""
 
 
 @dataclass

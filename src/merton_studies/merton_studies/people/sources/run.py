@@ -142,7 +142,7 @@ def _recorded(record: TrialRecord) -> str:
 
 
 def _drawn_cases(records: Sequence[TrialRecord], count: int | None, seed: int) -> set[str]:
-    """Ids of the cases: so many of each task."""
+    """Ids of the cases, drawn: `count` of each task; all of them for None."""
     by_task: dict[str, set[str]] = defaultdict(set)
     for record in records:
         by_task[record.case.task].add(record.case.id)

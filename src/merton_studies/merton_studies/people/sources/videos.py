@@ -16,7 +16,7 @@ from merton_studies.people.sources.prepared import in_parallel, is_video, video_
 
 REFERENCE = "reference"
 TABLE = "videos.csv"
-"""What `merton people videos` writes beside its films."""
+"""The table that `merton people videos` writes beside its films."""
 
 Place = tuple[str, str, str]
 """Team, task and video."""

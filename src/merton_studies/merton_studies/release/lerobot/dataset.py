@@ -8,7 +8,7 @@
     data/chunk-000/file-000.parquet                 a row a frame
     videos/<feature>/chunk-000/file-000.mp4         a file an episode and camera
 
-What LeRobot's loader demands was read from lerobot 0.4.4 and 0.6.1.
+The demands of LeRobot's loader were read from lerobot 0.4.4 and 0.6.1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Counts:
-    """What a dataset holds: episodes, those of them that are successes, frames, frames a second, bytes, cameras."""
+    """Numbers of a dataset: episodes, successes among them, frames, frames a second, bytes; and its cameras."""
 
     episodes: int
     successes: int
@@ -264,7 +264,7 @@ class _Writer:
 
 
 def _place(number: int, ending: str) -> Path:
-    """Where the file of this number lies, below the folder of its kind."""
+    """Path of the file of this number, below the folder of its kind."""
     return Path(f"chunk-{number // A_FILE:03d}", f"file-{number % A_FILE:03d}{ending}")
 
 

@@ -135,7 +135,7 @@ def evenly(instants: Sequence[tuple[Instant, float]], fps: int) -> list[tuple[In
 def _pictures(
     ports: LocalPorts, spec: ExperimentSpec, record: TrialRecord, camera: str, moments: Sequence[Instant]
 ) -> Iterator[Image]:
-    """What a camera shows at these moments, as a trial's policy would get it."""
+    """Images of a camera at these moments, as a trial's policy would get them."""
     case, cameras = record.case, ports.cameras
     setting = DistortionSetting(case.distortion, case.level, distortion_seed(spec.seed, case))
     for moment in moments:

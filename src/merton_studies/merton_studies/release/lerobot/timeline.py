@@ -1,4 +1,4 @@
-"""The trials of a recording on the cell's clock: when each moved, the arm's states, and what the gripper was told."""
+"""The trials of a recording on the cell's clock: times of their motions, states of the arm, commands to the gripper."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TrainableMetric(Protocol):
         ...
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
-        """What is prepared of an image and its reference, which must be there if the metric compares with one."""
+        """The preparations of an image and its reference, which must be there if the metric compares with one."""
         ...
 
     def cost(self, images: int, epochs: int | None) -> float:

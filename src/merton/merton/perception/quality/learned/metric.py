@@ -1,4 +1,4 @@
-"""What all trained metrics share: checks, preparation, training and prediction by torch."""
+"""The common base of all trained metrics: checks, preparation, training and prediction by torch."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class LearnedMetric(ABC):
 
     @abstractmethod
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
-        """What is prepared of a pair: the arguments of the network, in their order."""
+        """The preparations of a pair: the arguments of the network, in their order."""
 
     @abstractmethod
     def recipe(self) -> Recipe:
-        """How it is trained."""
+        """The settings of its training."""
 
     @abstractmethod
     def network(self, arrays: Sequence[tuple[Array, ...]]) -> nn.Module:
@@ -141,7 +141,7 @@ class LearnedMetric(ABC):
             return train.run(network, arrays)
 
     def arrays(self, pairs: Sequence[ImagePair], cache: Path | None) -> list[tuple[Array, ...]]:
-        """What was prepared of each pair; what several pairs share is held once."""
+        """The preparations of each pair; one that several pairs share is held once."""
         held: dict[Any, Array] = {}
 
         def of(item: Item) -> Array:

@@ -1,4 +1,4 @@
-"""What a metric needs of each image, computed once and kept in files, however often a network is trained."""
+"""Preparations of images for a metric, computed once and kept in files, however often a network is trained."""
 
 from __future__ import annotations
 

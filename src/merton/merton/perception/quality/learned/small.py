@@ -61,7 +61,7 @@ class SmallNetwork(NumpyNetwork):
 
 
 class SmallMetric(LearnedMetric):
-    """What both share."""
+    """The common base of merton-nr and merton-fr."""
 
     width: ClassVar[int]
     depth: ClassVar[int]

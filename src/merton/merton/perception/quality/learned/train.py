@@ -35,7 +35,7 @@ _RISING = 0.2
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
+    """The settings of a network's training.
 
     Attributes:
         epochs: passes over the images.

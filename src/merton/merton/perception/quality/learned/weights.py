@@ -24,7 +24,7 @@ _KNOTS = 257
 
 @dataclass(frozen=True)
 class Scale:
-    """How labels and the unit that a network learns belong to each other: straight lines between points.
+    """The relation between labels and the unit that a network learns: straight lines between points.
 
     Attributes:
         unit: (k,) rising, 0..1.
@@ -62,7 +62,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Card:
-    """What weights were made of.
+    """The origin of weights: the network, the training and the images that they were made of.
 
     Attributes:
         metric, version: of the network; other versions cannot use the weights.
