@@ -26,6 +26,7 @@ from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer, Kind, Ledger
 from merton_studies.people.project import Attention, Project
 from merton_studies.people.protocol import Protocol, Scale
+from merton_studies.people.workload import workload
 
 
 class Films(Marks):
@@ -253,6 +254,27 @@ def test_who_withdraws_is_gone_at_once_and_the_items_go_to_others(folder: Path) 
         study.desk.work("R02")
     assert study.join("Dora") == ["R04"]
     assert study.desk.work("R04").total == 2, "the place of the one who withdrew"
+
+
+def test_the_workload_is_that_of_the_design(folder: Path) -> None:
+    study = Study(folder, items=30, gold=10, ratings=3, repeats=0.5)
+    plan = design(study.items, 5, 3, 0.5, seed=2)
+    given = sum(map(len, plan.sequences)) / 5
+    assert workload(study.project, study.protocol, study.items).answers == given == 37, "a gold item comes once"
+
+
+def test_who_withdraws_takes_the_beginning_of_the_study_along_as_a_restart_does(folder: Path) -> None:
+    study = Study(folder, items=6, raters=3, ratings=1)
+    study.join("Ada", "Bob")
+    study.step("R01")
+    study.clock.forward(30)
+    study.step("R02")
+    study.ledger.withdraw("R01")
+    study.clock.forward(1)
+    study.desk.work("R02")
+    begun = study.desk._state.begun
+    assert begun is not None
+    assert begun == study.fresh()._state.begun == datetime.fromisoformat(study.ledger.slots()[0].issued_utc)
 
 
 def test_items_that_raters_dispute_are_rated_again_until_they_agree_or_the_most_is_reached(folder: Path) -> None:

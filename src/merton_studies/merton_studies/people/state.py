@@ -82,6 +82,7 @@ class State:
             if person := self.people.get(slot.rater):
                 del person.slots[slot.number]
                 self.handed[slot.item].remove(slot)
+        self._find_beginning()
 
     def save(self, answer: Answer) -> None:
         """Add an answer that is in the record."""
@@ -102,13 +103,16 @@ class State:
         """Add the persons who registered since, and remove those who withdrew."""
         for rater in raters:
             self.people.setdefault(rater.id, Person(rater))
-        for gone in self.people.keys() - {rater.id for rater in raters}:
+        withdrawn = self.people.keys() - {rater.id for rater in raters}
+        for gone in withdrawn:
             del self.people[gone]
             self.answers = {id: answer for id, answer in self.answers.items() if answer.rater != gone}
             for item, answers in self.on_item.items():
                 self.on_item[item] = [answer for answer in answers if answer.rater != gone]
             for item, slots in self.handed.items():
                 self.handed[item] = [slot for slot in slots if slot.rater != gone]
+        if withdrawn:
+            self._find_beginning()
 
     def said(self, item: str) -> tuple[Answer, ...]:
         """The answers to an item that stand, in the order in which they were saved."""
@@ -118,6 +122,11 @@ class State:
         """Whether a slot has no answer that stands."""
         person = self.people.get(slot.rater)
         return person is not None and slot.number not in person.standing
+
+    def _find_beginning(self) -> None:
+        """`begun` by the slots that are left, as a server that is started again finds it."""
+        issued = (slot.issued_utc for slots in self.handed.values() for slot in slots)
+        self.begun = min(map(datetime.fromisoformat, issued), default=None)
 
     def _live(self, person: Person, time: datetime) -> None:
         person.seen = time if person.seen is None else max(person.seen, time)

@@ -52,7 +52,7 @@ def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Wor
     gold = sum(item.gold is not None for item in items)
     ordinary = len(items) - gold
     ratings = protocol.ratings or project.ratings
-    answers = (ordinary * ratings / project.most_raters + gold) * (1.0 + project.repeats)
+    answers = ordinary * ratings / project.most_raters * (1.0 + project.repeats) + gold  # gold items come once
     watching = sum(_duration_s(item) for item in items) / len(items)
     return Workload(
         ordinary,
