@@ -113,9 +113,19 @@ def test_a_server_that_loads_its_model_is_waited_for_until_the_deadline(reply: A
         assert asking(HttpServer(wire.http, Patience(deadline_s=LIMIT_S, pause_s=0.001, attempts=2)))() == "fine"
         assert len(wire.requests) == 10, "those that load are no attempts"
     with http_server(loading) as wire:
-        server = HttpServer(wire.http, Patience(deadline_s=0.3, pause_s=0.01, failures=1))
+        server = HttpServer(wire.http, Patience(deadline_s=stretched(0.3), pause_s=0.01, failures=1))
         for _ in range(2):
             with pytest.raises(LoadingError, match=r"loads its model: \d+ times HTTP 503: .*oading"):
+                asking(server)()
+
+
+def test_a_deadline_that_ends_within_an_attempt_at_a_loading_server_says_that_it_loads() -> None:
+    """The server is alive, so the failure counts for nothing: the next call is attempted."""
+    replies = [replying(503, LLAMA_CPP), silent]
+    with http_server(*replies, *replies) as wire:
+        server = HttpServer(wire.http, Patience(deadline_s=stretched(0.5), pause_s=0.001, failures=1))
+        for _ in range(2):
+            with pytest.raises(LoadingError, match=r"oading.*; then no answer within the deadline"):
                 asking(server)()
 
 

@@ -119,17 +119,17 @@ class Remote:
             InfrastructureError: no result within the attempts; the text lists them.
         """
         self._refuse_while_resting()
-        tried: list[str] = []
+        faults: list[TransientError] = []
         try:
-            result = run(self._attempts(attempt, tried), self.patience.deadline_s)
+            result = run(self._attempts(attempt, faults), self.patience.deadline_s)
         except _TIMEOUTS:
-            tried.append(f"no answer within the deadline of {self.patience.deadline_s:g} s")
-            raise LateAnswerError(str(self._failed(tried))) from None
+            was_loading = bool(faults) and faults[-1].is_loading
+            faults.append(TransientError(f"no answer within the deadline of {self.patience.deadline_s:g} s"))
+            if was_loading:
+                raise self._loads(faults) from None
+            raise LateAnswerError(str(self._failed(faults))) from None
         except TransientError as error:
-            if error.is_loading:
-                self._failures = 0
-                raise LoadingError(f"{self.url} loads its model: {'; then '.join(_grouped(tried))}") from error
-            raise self._failed(tried) from error
+            raise (self._loads(faults) if error.is_loading else self._failed(faults)) from error
         except InfrastructureError as error:
             self._count(str(error))
             raise
@@ -139,14 +139,14 @@ class Remote:
         self._failures = 0
         return result
 
-    async def _attempts(self, attempt: Callable[[], Awaitable[Result]], tried: list[str]) -> Result:
+    async def _attempts(self, attempt: Callable[[], Awaitable[Result]], faults: list[TransientError]) -> Result:
         ends = time.monotonic() + self.patience.deadline_s
         failed = loading = 0
         while True:
             try:
                 return await attempt()
             except TransientError as error:
-                tried.append(str(error))
+                faults.append(error)
                 failed, loading = failed + (not error.is_loading), loading + error.is_loading
                 if failed == self.patience.attempts:
                     raise
@@ -154,7 +154,7 @@ class Remote:
                 if error.is_loading:
                     pause_s = max(min(self.patience.pause_s * 2 ** min(loading - 1, 20), LOADING_PAUSE_S), pause_s)
                 if time.monotonic() + pause_s > ends:
-                    tried.append(f"the next one would be in {pause_s:g} s, after the deadline")
+                    faults.append(TransientError(f"the next one would be in {pause_s:g} s, after the deadline"))
                     raise
             await asyncio.sleep(pause_s)
 
@@ -172,8 +172,13 @@ class Remote:
             left_s,
         )
 
-    def _failed(self, tried: list[str]) -> InfrastructureError:
-        text = f"{self.url} gave no answer ({'; then '.join(_grouped(tried))})"
+    def _loads(self, faults: Sequence[TransientError]) -> LoadingError:
+        """A server that loads its model is alive: no failure is counted."""
+        self._failures = 0
+        return LoadingError(f"{self.url} loads its model: {_listed(faults)}")
+
+    def _failed(self, faults: Sequence[TransientError]) -> InfrastructureError:
+        text = f"{self.url} gave no answer ({_listed(faults)})"
         self._count(text)
         return InfrastructureError(text)
 
@@ -184,10 +189,10 @@ class Remote:
             self._resting_until = time.monotonic() + self.patience.rest_s
 
 
-def _grouped(tried: Sequence[str]) -> list[str]:
+def _listed(faults: Sequence[TransientError]) -> str:
     """The attempts in order, equal ones in a row counted."""
-    runs = [(text, len(list(same))) for text, same in itertools.groupby(tried)]
-    return [f"{count} times {text}" if count > 1 else text for text, count in runs]
+    runs = [(text, len(list(same))) for text, same in itertools.groupby(map(str, faults))]
+    return "; then ".join(f"{count} times {text}" if count > 1 else text for text, count in runs)
 
 
 @dataclass(frozen=True)
