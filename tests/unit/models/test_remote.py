@@ -23,7 +23,8 @@ from merton.config import validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LoadingError, MissingDependencyError
 from merton.hosts import is_loopback_url
 from merton.models.content_coding import decoded
-from merton.models.remote import HttpServer, Patience, Remote, TransientError, check_url, optional, wait_of, without_key
+from merton.models.redaction import without_key
+from merton.models.remote import HttpServer, Patience, Remote, TransientError, check_url, optional, wait_of
 from patience import stretched
 from wire import LIMIT_S, closed_port, dripping, garbage, half_closed, http_server, replying, silent, vanishing
 

@@ -8,6 +8,7 @@ __all__ = [
     "convolution",
     "networks",
     "rate_limit",
+    "redaction",
     "remote",
     "serving",
     "worker",

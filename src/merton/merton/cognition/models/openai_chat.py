@@ -22,7 +22,8 @@ from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, LateAnswerError
 from merton.models.base import Finding
 from merton.models.catalogue import ImagePreparation
-from merton.models.remote import HttpServer, Patience, Reply, TransientError, check_server, code_of, without_key
+from merton.models.redaction import without_key
+from merton.models.remote import HttpServer, Patience, Reply, TransientError, check_server, code_of
 from merton.results.text import one_line
 from merton.world.observation import Image
 
