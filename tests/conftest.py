@@ -22,6 +22,8 @@ from repetition import Repetition
 from tiers import MARKERS, WIDE, Guard, group_of, longest_first, markers_of
 
 if TYPE_CHECKING:  # most tests need no simulator
+    from pyiqa_stand_in import StandIn
+
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell
 
@@ -173,3 +175,22 @@ def browser() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A stand-in for pyiqa behind a running server, to which metrics are sent."""
+    from pyiqa_stand_in import StandIn, served
+
+    metrics = StandIn()
+    with served(metrics) as url:
+        monkeypatch.setenv("MERTON_IQA_SERVER", url)
+        yield metrics
+
+
+@pytest.fixture
+def no_pyiqa_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of pyiqa are sent to an address where no server is."""
+    from pyiqa_stand_in import address_of_nothing
+
+    monkeypatch.setenv("MERTON_IQA_SERVER", address_of_nothing())

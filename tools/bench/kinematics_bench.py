@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,8 @@ def eaik(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArra
 def standard_dh() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     """The UR5's twists [rad], lengths a [m] and offsets d [m] in the standard Denavit-Hartenberg convention."""
     quarter = np.pi / 2
-    return (quarter, 0, 0, quarter, -quarter, 0), (0, UR5.a2, UR5.a3, 0, 0, 0), (UR5.d1, 0, 0, UR5.d4, UR5.d5, UR5.d6)
+    d1, a2, a3, d4, d5, d6 = astuple(UR5.lengths)
+    return (quarter, 0, 0, quarter, -quarter, 0), (0, a2, a3, 0, 0, 0), (d1, 0, 0, d4, d5, d6)
 
 
 def roboticstoolbox(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArray[np.float64]) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pyiqa_stand_in import StandIn, address_of_nothing, served
+from pyiqa_stand_in import StandIn
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
@@ -21,21 +20,6 @@ from merton.perception.quality import METRICS, measure
 from merton.perception.quality.catalogue import CATALOGUE
 from merton.perception.quality.learned import TRAINABLE
 from sources import ROOT
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """A running server with it."""
-    metrics = StandIn()
-    with served(metrics) as url:
-        monkeypatch.setenv("MERTON_IQA_SERVER", url)
-        yield metrics
-
-
-@pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address where no server is."""
-    monkeypatch.setenv("MERTON_IQA_SERVER", address_of_nothing())
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -64,7 +48,7 @@ def test_the_command_lists_shows_and_checks(stand_in: StandIn) -> None:
     assert run("check", "ssim")[1].startswith("ok: ssim is 0.")
 
 
-def test_the_check_says_in_one_sentence_what_is_missing(nothing: None) -> None:
+def test_the_check_says_in_one_sentence_what_is_missing(no_pyiqa_server: None) -> None:
     code, text = run("check", "topiq_fr")
     assert code == 1
     assert text.startswith("missing: topiq_fr is measured by a server of pyiqa: ")

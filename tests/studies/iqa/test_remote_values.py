@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from miniature_dataset import write_miniature
-from pyiqa_stand_in import StandIn, served
+from pyiqa_stand_in import StandIn
 
 from merton.errors import InfrastructureError
 from merton.perception.quality.catalogue import CATALOGUE
 from merton_studies.iqa.values import PARTS, metric_values
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """A running server with it."""
-    metrics = StandIn()
-    with served(metrics) as url:
-        monkeypatch.setenv("MERTON_IQA_SERVER", url)
-        yield metrics
 
 
 def test_a_dataset_is_measured_in_batches_and_a_server_that_ends_loses_nothing(

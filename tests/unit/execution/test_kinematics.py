@@ -109,11 +109,11 @@ def near_singularity(robot: UniversalRobot, which: str, count: int = 10_000) -> 
         return wrapped(joints)
     # The wrist centre is over axis 2's own line where a2 c2 + a3 c23 + d5 s234 = 0: choose joint 4 so.
     joints = rng.uniform(-np.pi, np.pi, (40 * count, 6))
-    along = robot.a2 * np.cos(joints[:, 1]) + robot.a3 * np.cos(joints[:, 1] + joints[:, 2])
-    possible = np.abs(along) < 0.85 * robot.d5
+    along = robot.lengths.a2 * np.cos(joints[:, 1]) + robot.lengths.a3 * np.cos(joints[:, 1] + joints[:, 2])
+    possible = np.abs(along) < 0.85 * robot.lengths.d5
     joints, along = joints[possible][:count], along[possible][:count]
     assert len(joints) == count
-    q234 = np.arcsin((offset - along) / robot.d5)
+    q234 = np.arcsin((offset - along) / robot.lengths.d5)
     q234 = np.where(rng.random(count) < 0.5, q234, np.pi - q234)
     joints[:, 3] = q234 - joints[:, 1] - joints[:, 2]
     return wrapped(joints)
@@ -319,8 +319,8 @@ class TestInverse:
         joints = np.concatenate([quarters, straight, near_singularity(robot, "shoulder", 500)])
         poses = robot.forward(joints)
         # Near the shoulder's singularity, but not at it, the way to frame 4 magnifies an error.
-        wrist_centres = poses[:, :2, 3] - robot.d6 * poses[:, :2, 2]
-        off_shoulder = np.abs(np.linalg.norm(wrist_centres, axis=1) - robot.d4)
+        wrist_centres = poses[:, :2, 3] - robot.lengths.d6 * poses[:, :2, 2]
+        off_shoulder = np.abs(np.linalg.norm(wrist_centres, axis=1) - robot.lengths.d4)
         poses = poses[(off_shoulder < 1e-12) | (off_shoulder > 1e-5)]
         turn, shift = rng.normal(size=(2, len(poses), 3))
         turn, shift = (v * error / np.linalg.norm(v, axis=1, keepdims=True) for v in (turn, shift))
@@ -385,14 +385,25 @@ class TestSolve:
         assert np.isnan(result.joints).all()
         assert "mm beyond the reach" in result.why
         pose = UR5.forward(np.zeros(6))
-        pose[:3, 3] = pose[:3, 2] * UR5.d6 + (0.0, 0.01, 0.3)  # wrist centre 10 mm from joint 1's axis, 109.15 needed
+        pose[:3, 3] = pose[:3, 2] * UR5.lengths.d6 + (
+            0.0,
+            0.01,
+            0.3,
+        )  # wrist centre 10 mm from joint 1's axis, 109.15 needed
         assert "99.2 mm too close to the axis of joint 1" in UR5.solve(pose, np.zeros(6)).why
 
     @pytest.mark.parametrize(
         ("robot", "elbow", "side", "outward"),
         [(robot, 0.0, "beyond the reach", 1) for robot in ROBOTS.values()]
         # With any of the seven, turning the wrist over reaches what is too close: it takes a shorter wrist to see this.
-        + [(replace(UR5, name="short wrist", d5=0.005), np.pi, "too close to the shoulder", -1)],
+        + [
+            (
+                replace(UR5, name="short wrist", lengths=replace(UR5.lengths, d5=0.005)),
+                np.pi,
+                "too close to the shoulder",
+                -1,
+            )
+        ],
         ids=lambda value: getattr(value, "name", None),
     )
     def test_the_stated_distance_is_the_true_one(
@@ -404,8 +415,8 @@ class TestSolve:
         joints[:, 2] = elbow
         frames = robot.link_frames(joints)
         for near, frame in zip(joints, frames, strict=True):
-            line = frame[4, :3, 3] - frame[2, :3, 3] - robot.d4 * frame[4, :3, 2]
-            shift_m = rng.uniform(1e-4, 0.9 * abs(robot.a2 - robot.a3))
+            line = frame[4, :3, 3] - frame[2, :3, 3] - robot.lengths.d4 * frame[4, :3, 2]
+            shift_m = rng.uniform(1e-4, 0.9 * abs(robot.lengths.a2 - robot.lengths.a3))
             pose = frame[6].copy()
             pose[:3, 3] += outward * shift_m * line / np.linalg.norm(line)
             result = robot.solve(pose, near)

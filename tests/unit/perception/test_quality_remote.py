@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from pyiqa_stand_in import StandIn, address_of_nothing, served
+from pyiqa_stand_in import StandIn
 
 from merton.errors import InfrastructureError, InputError
 from merton.models import serving
@@ -20,21 +19,6 @@ from merton.perception.quality import METRICS, measure, pyiqa_server, remote
 from merton.perception.quality.catalogue import CATALOGUE
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.sample_pair import sample_pair
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """A running server with it."""
-    metrics = StandIn()
-    with served(metrics) as url:
-        monkeypatch.setenv("MERTON_IQA_SERVER", url)
-        yield metrics
-
-
-@pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address where no server is."""
-    monkeypatch.setenv("MERTON_IQA_SERVER", address_of_nothing())
 
 
 def test_a_pair_goes_out_and_a_number_comes_back(stand_in: StandIn) -> None:
@@ -74,7 +58,7 @@ def test_an_entry_that_contradicts_the_server_is_refused(stand_in: StandIn) -> N
         measure("ckdn", image, reference)
 
 
-def test_without_a_server_a_sentence_says_how_to_start_one(nothing: None) -> None:
+def test_without_a_server_a_sentence_says_how_to_start_one(no_pyiqa_server: None) -> None:
     image, reference = sample_pair()
     with pytest.raises(InfrastructureError) as caught:
         measure("topiq_fr", image, reference)

@@ -45,7 +45,7 @@ def recompute(cells: Cells, facts: Sequence[Fact]) -> Iterator[Recomputed]:
     """Table 3 from Merton's UR5; the matrices from eq. (1); what the printed equations do from both."""
     yield from _table_3()
     for name in LENGTHS:
-        length = float(getattr(UR5, name))
+        length = float(getattr(UR5.lengths, name))
         yield Recomputed(("lengths", name, "m"), abs(length), f"Merton's UR5, {length:g} m", read=length < 0)
     yield from _entries(cells, facts)
     yield from _readings(cells)
@@ -265,7 +265,7 @@ def _rank(jacobians: Array) -> int:
 
 def _wrist_centre(poses: Array, lengths: Mapping[str, float] | None = None) -> tuple[Array, Array, Array]:
     """Eq. (10): the wrist centre; the true theta1 of each pose; and y of the centre in frame 1 with it."""
-    d6 = UR5.d6 if lengths is None else lengths["d6"]
+    d6 = UR5.lengths.d6 if lengths is None else lengths["d6"]
     centre = poses[:, :3, 3] - d6 * poses[:, :3, 2]
     theta1 = _postures()[: len(poses), 0]
     return centre, theta1, -centre[:, 0] * np.sin(theta1) + centre[:, 1] * np.cos(theta1)

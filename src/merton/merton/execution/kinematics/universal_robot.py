@@ -9,7 +9,7 @@ have; docs/reference/kinematics.md shows the error. The inverse below is the clo
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from math import cos, hypot, inf, pi, sin
 
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import closed_form
 from merton.registry import Registry
-from merton.world.arms import ARMS, ONE_TURN, Six
+from merton.world.arms import ARMS, ONE_TURN, Lengths, Six
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
@@ -71,22 +71,17 @@ class UniversalRobot:
 
     Attributes:
         name: as in `ROBOTS`.
-        d1, a2, a3, d4, d5, d6: Denavit-Hartenberg lengths [m] (a2 and a3 negative, as UR publishes them).
+        lengths: Denavit-Hartenberg lengths [m].
         joint_limits_rad: each joint may turn by plus or minus this [rad]; infinite where it may turn without end.
     """
 
     name: str
-    d1: float
-    a2: float
-    a3: float
-    d4: float
-    d5: float
-    d6: float
+    lengths: Lengths
     joint_limits_rad: Six
 
     @cached_property
     def _lengths(self) -> Array:
-        return np.array([self.d1, self.a2, self.a3, self.d4, self.d5, self.d6])
+        return np.array(astuple(self.lengths))
 
     @cached_property
     def _limits(self) -> Array:
@@ -156,8 +151,8 @@ class UniversalRobot:
         if abs(sin(joints[2])) < NEAR_SINGULAR:
             return "elbow"
         # The shoulder is singular where the wrist centre lies straight above or below axis 2's own line.
-        along = self.a2 * cos(joints[1]) + self.a3 * cos(joints[1] + joints[2])
-        along += self.d5 * sin(joints[1] + joints[2] + joints[3])
+        along = self.lengths.a2 * cos(joints[1]) + self.lengths.a3 * cos(joints[1] + joints[2])
+        along += self.lengths.d5 * sin(joints[1] + joints[2] + joints[3])
         return "shoulder" if abs(along) < NEAR_SINGULAR else ""
 
     def _why_not(self, pose: Matrix) -> str:
@@ -174,9 +169,9 @@ class UniversalRobot:
         if (gaps == 0.0).any():
             beyond = np.nanmin(np.max(np.abs(solutions) - self._limits, axis=-1))
             return f"every solution turns a joint beyond its limit, by at least {beyond:.3g} rad"
-        radius = hypot(pose[0, 3] - self.d6 * pose[0, 2], pose[1, 3] - self.d6 * pose[1, 2])
-        if radius < self.d4:
-            return f"the wrist centre is {_millimetres(self.d4 - radius)} mm too close to the axis of joint 1"
+        radius = hypot(pose[0, 3] - self.lengths.d6 * pose[0, 2], pose[1, 3] - self.lengths.d6 * pose[1, 2])
+        if radius < self.lengths.d4:
+            return f"the wrist centre is {_millimetres(self.lengths.d4 - radius)} mm too close to the axis of joint 1"
         if not np.isfinite(gaps).all():
             return "the pose is too large to compute with"
         gap = gaps.flat[np.argmin(np.abs(gaps))]
@@ -207,13 +202,13 @@ _ENDLESS_JOINT_6 = (*ONE_TURN[:5], inf)
 ROBOTS: Registry[UniversalRobot] = Registry("robot")
 """The kinematics of every arm in `merton.world.arms`, and of four more of UR's that no cell can have yet."""
 for _arm in ARMS.values():
-    ROBOTS.add(_arm.name, UniversalRobot(_arm.name, **asdict(_arm.lengths), joint_limits_rad=_arm.joint_limits_rad))
+    ROBOTS.add(_arm.name, UniversalRobot(_arm.name, _arm.lengths, _arm.joint_limits_rad))
 # Lengths: published as those of the arms. No limit for joint 6 of the two smallest.
 for _robot in (
-    UniversalRobot("UR3", 0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819, _ENDLESS_JOINT_6),
-    UniversalRobot("UR10", 0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922, ONE_TURN),
-    UniversalRobot("UR3e", 0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921, _ENDLESS_JOINT_6),
-    UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655, ONE_TURN),
+    UniversalRobot("UR3", Lengths(0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819), _ENDLESS_JOINT_6),
+    UniversalRobot("UR10", Lengths(0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922), ONE_TURN),
+    UniversalRobot("UR3e", Lengths(0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921), _ENDLESS_JOINT_6),
+    UniversalRobot("UR16e", Lengths(0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655), ONE_TURN),
 ):
     if _robot.name not in ARMS:
         ROBOTS.add(_robot.name, _robot)
