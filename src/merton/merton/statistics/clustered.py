@@ -87,11 +87,25 @@ def row_correlations(x: Floats, y: Floats, times: Floats | None = None) -> Float
         known = ~(np.isnan(one) | np.isnan(other))
         count = known * counts[rows]
         one, other = (_centred_ranks(np.nan_to_num(side), count) for side in (one, other))
-        length = np.sqrt((count * one**2).sum(axis=1) * (count * other**2).sum(axis=1))
-        product = (count * one * other).sum(axis=1)
-        enough = (length > 1e-9) & ((count > 0).sum(axis=1) > 2)
-        found.append(np.divide(product, length, out=np.full(len(product), np.nan), where=enough))
-    return np.clip(np.concatenate(found), -1.0, 1.0)
+        found.append(centred_correlations(one, other, count, 1e-9))
+    return np.concatenate(found)
+
+
+def centred_correlations(one: Floats, other: Floats, count: Floats, least: float | Floats) -> Floats:
+    """The correlation -1..1 of each row of two sides without their means.
+
+    Args:
+        one, other: (rows, n).
+        count: (rows, n) weight of each pair, >= 0.
+        least: product of the sides' lengths up to which a side counts as constant.
+
+    Returns:
+        (rows,); NaN where one side is constant or fewer than three pairs count.
+    """
+    length = np.sqrt((count * one**2).sum(axis=1) * (count * other**2).sum(axis=1))
+    product = (count * one * other).sum(axis=1)
+    enough = (length > least) & ((count > 0).sum(axis=1) > 2)
+    return np.clip(np.divide(product, length, out=np.full(len(product), np.nan), where=enough), -1.0, 1.0)
 
 
 def pair_correlations(

@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from merton.errors import InputError
 from merton.seeding import generator
-from merton.statistics.clustered import row_correlations, scene_draws
+from merton.statistics.clustered import centred_correlations, row_correlations, scene_draws
 from merton.statistics.coefficients import krcc, plcc, srcc
 from merton.statistics.intervals import Interval
 from merton.statistics.means import Z_95
@@ -218,11 +218,8 @@ def pearson_rows(x: Floats, y: Floats, times: Floats | None = None) -> Floats:
     counts = np.ones((max(len(x), len(y)), x.shape[1])) if times is None else times
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     one, other = (side - (counts * side).sum(axis=1, keepdims=True) / total for side in (x, y))
-    length = np.sqrt((counts * one**2).sum(axis=1) * (counts * other**2).sum(axis=1))
-    product = (counts * one * other).sum(axis=1)
     rounding = 1e-12 * np.abs(x).max(axis=1) * np.abs(y).max(axis=1) * total[:, 0]
-    enough = (length > rounding) & ((counts > 0).sum(axis=1) > 2)
-    return np.clip(np.divide(product, length, out=np.full(len(product), np.nan), where=enough), -1.0, 1.0)
+    return centred_correlations(one, other, counts, rounding)
 
 
 def kendall_rows(x: Floats, y: Floats, times: Floats | None = None) -> Floats:
