@@ -96,6 +96,15 @@ def test_storage_order_changes_no_byte(tmp_path: Path) -> None:
     assert (taken.experiments, taken.sources) == (("study",), ("matrix",))
 
 
+def test_a_snapshot_without_checks_is_the_same_without_the_tests_of_the_methods(tmp_path: Path) -> None:
+    """The board that a monitor renews does not take twice its time."""
+    with filled(tmp_path / "r.sqlite", trials(), imported()) as store:
+        checked, plain = (snapshot.take(store, checks=checks, metric="execution") for checks in (True, False))
+    assert len(checked.diagnostics) == 2
+    assert plain.diagnostics == ()
+    assert plain.agents == checked.agents
+
+
 def test_the_hash_covers_everything_but_wall_times() -> None:
     records = trials()
     first = of(records)

@@ -79,7 +79,7 @@ def take(
     """
     name = name or (DEFAULT_NAME if checked_metric(metric) == DEFAULT_METRIC else f"{DEFAULT_NAME}-{metric}")
     progress("reading the record")
-    return compute(inputs_of(store, window, metric), name, SCHEMA_VERSION, True, progress)
+    return compute(inputs_of(store, window, metric), name, SCHEMA_VERSION, checks, progress)
 
 
 def inputs_of(store: ResultStore, window: str | None = None, metric: str = DEFAULT_METRIC) -> Inputs:
