@@ -167,7 +167,8 @@ def protocols() -> dict[str, float]:
     processes, urls = [], {}
     try:
         for protocol in ("chat", "act", "openpi"):
-            command = [sys.executable, "-m", "merton", "serve", "bench:Trivial", "--protocol", protocol, "--port", "0"]
+            serve = ["merton", "model", "serve", "bench:Trivial", "--protocol", protocol, "--port", "0"]
+            command = [sys.executable, "-m", *serve]
             processes.append(subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True))
             urls[protocol] = processes[-1].stdout.readline().split()[-1]
         chat = OpenAIChat("chat", ChatSettings(url=urls["chat"] + "/v1", model="Trivial", parallel=4))

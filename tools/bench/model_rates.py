@@ -60,7 +60,8 @@ class Served:
 @contextmanager
 def served(model: str, protocol: str) -> Iterator[str]:
     """A server of one model; yields its address."""
-    command = [sys.executable, "-m", "merton", "serve", "model_rates:Served", "--protocol", protocol, "--port", "0"]
+    serve = ["merton", "model", "serve", "model_rates:Served", "--protocol", protocol, "--port", "0"]
+    command = [sys.executable, "-m", *serve]
     environment = {**os.environ, VARIABLE: model}
     process = subprocess.Popen(command, cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, text=True)
     try:
