@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
@@ -43,6 +44,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 settings.register_profile("merton", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("merton")
 
+_ABSENT = re.compile(r"E .*MissingDependencyError: .* needs [\w.]+: install ")
+"""Merton's sentence about a package that is not there; of one that is broken it has the error in brackets."""
+
 # The tree of all commands takes 70 ms: tests that call one share it.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
@@ -66,10 +70,10 @@ def pytest_collection() -> Iterator[Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
-    """A file whose imports need an extra that is not installed is skipped with Merton's sentence."""
+    """A file whose imports need an extra that is not installed is skipped with its sentence; a broken one fails."""
     report = yield
     lines = str(report.longrepr).splitlines() if report.failed else []
-    if needs := [line for line in lines if line.startswith("E ") and "MissingDependencyError: " in line]:
+    if needs := [line for line in lines if _ABSENT.match(line)]:
         report.outcome, report.longrepr = "skipped", (str(collector.path), 0, needs[-1].partition("Error: ")[2])
     return report
 
