@@ -38,10 +38,7 @@ def small_run(folder: Path, name: str, experiment: str = EXPERIMENT) -> RunDirec
 
 def records(run: RunDirectory) -> list[TrialRecord]:
     """The results of a run so far."""
-    if not run.database.exists():
-        return []
-    with ResultStore(run.database, read_only=True) as store:
-        return store.records(run.id)
+    return run.records() if run.database.exists() else []
 
 
 def details(run: RunDirectory) -> dict[str, dict[str, Any]]:

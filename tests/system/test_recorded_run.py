@@ -20,13 +20,12 @@ from merton.experiment.run import RunDirectory
 from merton.recording.reader import RecordingReader
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.comparison import compare
-from merton.results.records import TrialRecord
-from merton.results.store import ResultStore
 from merton_nodes.recording.rescore_recording import rescored
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names, trial_messages
 from patience import stretched, until
 from ros import Probe, Ros
+from runs import records
 
 EXPERIMENT = """
 name: recorded
@@ -58,13 +57,6 @@ def merton(*arguments: object) -> tuple[int, str]:
     process = start(*arguments)
     output, _ = process.communicate(timeout=stretched(180))
     return process.returncode, output
-
-
-def records(run: RunDirectory) -> list[TrialRecord]:
-    if not run.database.exists():
-        return []
-    with ResultStore(run.database, read_only=True) as store:
-        return store.records(run.id)
 
 
 @pytest.fixture(scope="module")

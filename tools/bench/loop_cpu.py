@@ -61,26 +61,16 @@ def measure() -> dict[str, Any]:
 def _over_ros(directory: Any, supervisor: Any) -> tuple[int, dict[str, float]]:
     """Run the experiment; returns the measured trials, and the processor time of each node in them [s]."""
     deadline_s = time.monotonic() + LIMIT_S
-    while _recorded(directory) < WARM_TRIALS:
+    while directory.recorded() < WARM_TRIALS:
         assert time.monotonic() < deadline_s, "the first trials did not end"
         time.sleep(0.05)
     nodes = {name: process.pid for name, process in supervisor.processes.items() if name != "run_experiment"}
-    before, begin = {name: session_seconds(pid) for name, pid in nodes.items()}, _recorded(directory)
+    before, begin = {name: session_seconds(pid) for name, pid in nodes.items()}, directory.recorded()
     while supervisor.processes["run_experiment"].poll() is None:
         assert time.monotonic() < deadline_s, "the run did not end"
         time.sleep(0.05)
     after = {name: session_seconds(pid) for name, pid in nodes.items()}
-    return _recorded(directory) - begin, {name: after[name] - before[name] for name in nodes}
-
-
-def _recorded(directory: Any) -> int:
-    """Number of trials in the record of a run."""
-    from merton.results.store import ResultStore
-
-    if not directory.database.exists():
-        return 0
-    with ResultStore(directory.database, read_only=True) as store:
-        return len(store.ids(directory.id))
+    return directory.recorded() - begin, {name: after[name] - before[name] for name in nodes}
 
 
 def session_seconds(pid: int) -> float:

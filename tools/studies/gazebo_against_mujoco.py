@@ -81,8 +81,7 @@ class Run:
     @classmethod
     def read(cls, path: Path) -> Run:
         directory = RunDirectory(path)
-        with ResultStore(directory.database, read_only=True) as store:
-            records = store.records(directory.id)
+        records = directory.records()
         states = json.loads((path / STATES).read_text())
         done = [record for record in records if record.outcome is not Outcome.INFRASTRUCTURE]
         trials = {record.id: _finished(path, record, states.get(record.id, {})) for record in done}

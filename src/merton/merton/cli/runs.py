@@ -196,8 +196,7 @@ def _execute(
     except GraphEndedError as error:
         if error.is_by_node:
             _report_death(error.exit)
-            count = len(directory.records()) if directory.database.exists() else 0
-            print_err(f"{count} results are safe.{continuation}")
+            print_err(f"{directory.recorded()} results are safe.{continuation}")
             raise typer.Exit(NODE_DIED) from None
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(error.exit.code) from None

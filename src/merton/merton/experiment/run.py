@@ -116,10 +116,11 @@ class RunDirectory:
                 f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
                 f"that Merton ({about.get('merton')})"
             )
-        if self.arm != (present := load_cell().robot.model):
+        arm, present = arm_of(about, self.path / "run.json"), load_cell().robot.model
+        if arm != present:
             raise InputError(
-                f"{self.path} was begun with the arm {self.arm}, and config/cell.yaml has {present}: start a new run, "
-                f"or write {self.arm} there again"
+                f"{self.path} was begun with the arm {arm}, and config/cell.yaml has {present}: start a new run, "
+                f"or write {arm} there again"
             )
         if held != REFERENCE_WIDTH_PX:
             raise InputError(
@@ -177,6 +178,13 @@ class RunDirectory:
         """The results so far, in the order of `ResultStore.records`; raises InputError before there is a record."""
         with ResultStore(self.database, read_only=True) as store:
             return store.records(self.id)
+
+    def recorded(self) -> int:
+        """The number of results so far."""
+        if not self.database.is_file():
+            return 0
+        with ResultStore(self.database, read_only=True) as store:
+            return len(store.ids(self.id))
 
     def register(self, store: ResultStore) -> None:
         """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.

@@ -96,15 +96,11 @@ def _bytes(file: Path) -> bytes | None:
 def summarize(folder: Path) -> RunSummary:
     """A run at a glance; one that cannot be read has its fault in it."""
     from merton.experiment.run import RunDirectory
-    from merton.results.store import ResultStore
 
     created = _created(folder)
     try:
         run = RunDirectory(folder)
-        done = 0
-        if run.database.is_file():
-            with ResultStore(run.database, read_only=True) as store:
-                done = len(store.ids(run.id))
+        done = run.recorded()
     except MertonError as error:
         return RunSummary(folder, created, fault=str(error))
     planned = run.spec.trial_count

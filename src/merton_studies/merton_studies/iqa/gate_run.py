@@ -13,7 +13,6 @@ from merton.perception.quality import METRICS
 from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
 from merton.results.records import TrialRecord
-from merton.results.store import ResultStore
 from merton_studies.iqa.gate_table import OUTCOMES, measured
 
 WITH_REFERENCE = ("psnr", "ssim", "merton-fr")
@@ -43,8 +42,7 @@ def rows_of_run(
     Raises:
         InputError: no trial is left, or a picture is broken.
     """
-    with ResultStore(run.database, read_only=True) as store:
-        records = {record.id: record for record in store.records(run.id)}
+    records = {record.id: record for record in run.records()}
     cameras = {agent.id: POLICIES[agent.vla].cameras for agent in run.spec.agents}
     looking = [record for record in records.values() if record.outcome.value in OUTCOMES and cameras.get(record.agent)]
     folders = {record.id: run.path / "trials" / record.id for record in looking}

@@ -37,7 +37,6 @@ from merton.pool import open_pool, results
 from merton.progress import OnProgress, unseen
 from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
-from merton.results.store import ResultStore
 from merton.seeding import generator
 from merton.simulation.cameras import SceneCameras
 from merton_studies.people.media.encoding import write_video
@@ -119,8 +118,7 @@ def make_films(
     """
     require("av", "people", "writing videos")
     directory = RunDirectory(run)
-    with ResultStore(directory.database, read_only=True) as store:
-        records = [record for record in store.records(directory.id) if record.agent != FLOOR_AGENT]
+    records = [record for record in directory.records() if record.agent != FLOOR_AGENT]
     agents = {agent.id for agent in directory.spec.agents}
     judged = [one for one in records if one.agent in agents and one.outcome is not Outcome.INFRASTRUCTURE]
     jobs = list(_chosen(judged, per_task, planted, directory.spec.seed))

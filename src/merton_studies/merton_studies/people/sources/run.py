@@ -34,11 +34,8 @@ def items_of(loaded: Loaded, settings: Run, on_progress: OnProgress) -> list[Ite
     Raises:
         InputError: no such run, no such folder of films, or no trials with pictures of the camera.
     """
-    from merton.results.store import ResultStore
-
     run = run_of(loaded, settings)
-    with ResultStore(run.database, read_only=True) as store:
-        records = [record for record in store.records(run.id) if _is_judged(record)]
+    records = [record for record in run.records() if _is_judged(record)]
     protocol = loaded.project.protocol
     eligible = [record for record in records if protocol != "episodes" or not record.case.is_reference]
     drawn = _drawn_cases(eligible, settings.cases, loaded.project.seed)

@@ -21,7 +21,6 @@ from merton.pool import open_pool, results
 from merton.progress import OnProgress, unseen
 from merton.results.parquet import require_pyarrow
 from merton.results.records import Outcome, TrialRecord
-from merton.results.store import ResultStore
 from merton.simulation.delay import Instant
 from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import put_together
@@ -56,8 +55,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
         raise InputError(f"a run has at most {MOST_HZ} frames a second, got {fps}; choose 1 to {MOST_HZ}")
     directory = RunDirectory(run)
     arm = directory.arm  # refused before the work
-    with ResultStore(directory.database, read_only=True) as store:
-        records = store.records(directory.id)
+    records = directory.records()
     agents = {agent.id for agent in directory.spec.agents}
     wanted = [
         record
