@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "merton" / "merton"
 STUDIES = ROOT / "src" / "merton_studies" / "merton_studies"
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
 PACKAGES = (LIBRARY, STUDIES, NODES)
+PROJECTS = [ROOT / "pyproject.toml", STUDIES.parent / "pyproject.toml"]
+
+
+@cache
+def project(file: Path) -> dict[str, Any]:
+    """The table [project] of a pyproject.toml, and its dependency groups under "groups"."""
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {**content["project"], "groups": content.get("dependency-groups", {})}
 
 
 @cache

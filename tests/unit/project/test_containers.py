@@ -14,10 +14,12 @@ from ruamel.yaml import YAML
 from merton.cli.main import COMMANDS
 from merton.cli.tree import STUDIES
 from patience import stretched
+from sources import PROJECTS, project
 
 CHECKOUT = Path(__file__).parents[3]
 DOCKERFILES = sorted((CHECKOUT / "docker").glob("Dockerfile.*"))
 COMPOSE = sorted((CHECKOUT / "docker").glob("compose*.yaml"))
+FORMS = sorted((CHECKOUT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.y*ml"))
 NOT_IN_THE_LAB = {
     "cluster": "260 MB, for a cluster of machines",
@@ -62,7 +64,12 @@ def test_hadolint_reports_nothing(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "file"),
-    [*(("github-workflows", file) for file in WORKFLOWS), *(("compose-spec", file) for file in COMPOSE)],
+    [
+        *(("github-workflows", file) for file in WORKFLOWS),
+        *(("compose-spec", file) for file in COMPOSE),
+        *(("github-issue-forms", file) for file in FORMS),
+        ("dependabot", CHECKOUT / ".github/dependabot.yml"),
+    ],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_files_are_valid_by_their_schema(schema: str, file: Path) -> None:
@@ -104,13 +111,7 @@ def installed(file: Path) -> set[str]:
 def test_images_install_every_extra_that_they_need() -> None:
     """A new extra has to be installed in the lab's image, or to be named here with the reason."""
     ci, lab = DOCKERFILES
-    projects = (CHECKOUT / "pyproject.toml", CHECKOUT / "src/merton_studies/pyproject.toml")
-    tables = [re.split(r"^\[", file.read_text("utf-8"), flags=re.MULTILINE) for file in projects]
-    extras = {
-        name
-        for table in (table for tables_of in tables for table in tables_of if table.startswith("project.optional-dep"))
-        for name in re.findall(r"^(\w+) = \[", table, re.MULTILINE)
-    }
+    extras = {name for file in PROJECTS for name in project(file)["optional-dependencies"]}
     assert installed(lab) == extras - NOT_IN_THE_LAB.keys()
     assert NOT_IN_THE_LAB.keys() <= extras
     setup = (CHECKOUT / "tools/setup.sh").read_text("utf-8")

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
-from patience import stretched
 from sources import ROOT
 
 GITHUB = ROOT / ".github"
@@ -19,27 +14,15 @@ DEPENDABOT = GITHUB / "dependabot.yml"
 PRE_COMMIT = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"]
 
 
-@pytest.mark.parametrize(
-    ("schema", "file"),
-    [("dependabot", DEPENDABOT), *(("github-issue-forms", form) for form in FORMS)],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_files_are_valid_by_their_schema(schema: str, file: Path) -> None:
-    program = Path(sys.executable).parent / "check-jsonschema"
-    if not program.exists():
-        pytest.skip("no check-jsonschema: make develop")
-    command = [str(program), "--builtin-schema", f"vendor.{schema}", str(file)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=stretched(120))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
 def test_there_are_forms_for_a_fault_a_number_and_an_adapter() -> None:
     assert [form.stem for form in FORMS] == ["bug", "new_adapter", "wrong_number"]
 
 
-@pytest.mark.parametrize("file", [*FORMS, GITHUB / "pull_request_template.md"], ids=lambda file: file.name)
-def test_pages_that_a_template_names_are_there(file: Path) -> None:
-    for page in re.findall(r"\bdocs/[\w./]*\w|\b[A-Z]+\.md\b", file.read_text(encoding="utf-8")):
+def test_pages_that_templates_name_are_there() -> None:
+    templates = [file.read_text(encoding="utf-8") for file in (*FORMS, GITHUB / "pull_request_template.md")]
+    pages = re.findall(r"\bdocs/[\w./]*\w|\b[A-Z]+\.md\b", "\n".join(templates))
+    assert pages
+    for page in pages:
         assert (ROOT / page).exists(), page
 
 

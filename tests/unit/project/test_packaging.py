@@ -17,27 +17,19 @@ from email.message import Message
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import merton
 from merton.errors import STUDIES_EXTRAS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    from pip._vendor import tomli as tomllib
-
-packaging = pytest.importorskip("packaging.requirements", reason="packaging is not installed: make develop")
-from packaging.requirements import Requirement  # noqa: E402
-from packaging.utils import canonicalize_name  # noqa: E402
+from sources import PROJECTS, project
 
 LIBRARY = Path(merton.__file__).parent
 ROOT = LIBRARY.parents[2]
 STUDIES = ROOT / "src/merton_studies"
 LOCK = ROOT / "requirements/lock.txt"
-PROJECTS = [ROOT / "pyproject.toml", STUDIES / "pyproject.toml"]
 BYTE_CODE = (".pyc", ".nbi", ".nbc")
 NOT_LOCKED = {"lerobot"}
 """Extras that want another torch than the lock's: each needs an environment of its own."""
@@ -98,13 +90,6 @@ def kept(folder: Path) -> set[str]:
 def files(folder: Path) -> set[str]:
     """The files below a folder, relative to it."""
     return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-
-
-@cache
-def project(file: Path) -> dict[str, Any]:
-    """The table [project] of a pyproject.toml, and its dependency groups under "groups"."""
-    content = tomllib.loads(file.read_text(encoding="utf-8"))
-    return {**content["project"], "groups": content.get("dependency-groups", {})}
 
 
 def requirements(file: Path) -> Iterator[Requirement]:
