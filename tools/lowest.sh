@@ -10,7 +10,7 @@ python=${PYTHON:-python3}
 not_here=(recording/test_recording.py simulation/test_{description,gazebo,gazebo_props,lockstep}.py decision/test_openvla.py models/test_catalogue.py
   perception/test_learned_metrics.py perception/test_images.py)
 # tests of the simulator or of served pages in wings that need neither
-not_plain=(cognition/test_final_answer.py pages/test_pages.py statistics/test_gate_choice.py world/test_arms.py)
+not_plain=(cognition/test_final_answer.py pages/test_pages.py world/test_arms.py)
 
 lowest() { # NAME EXTRAS FOLDERS...: an environment with these extras, and the tests of these folders in it
   local environment=build/lowest/$1 extras=$2 pip
@@ -19,7 +19,7 @@ lowest() { # NAME EXTRAS FOLDERS...: an environment with these extras, and the t
   "$python" -m venv "$environment"
   pip="$environment/bin/pip --disable-pip-version-check -q"
   $pip install "$(grep '^pip==' requirements/build.txt)"
-  $pip install -c requirements/lock.txt uv hypothesis packaging pytest pytest-timeout pytest-xdist
+  $pip install -c requirements/lock.txt uv hypothesis pytest pytest-timeout pytest-xdist
   # second opinions of the tests, which bound nothing: the lowest that fit
   printf '%s\n' 'sacrebleu>=2.5' 'scikit-image>=0.25' 'scikit-learn>=1.5' |
     "$environment/bin/uv" pip compile -q --resolution lowest-direct --python "$environment/bin/python" pyproject.toml - \

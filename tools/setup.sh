@@ -203,7 +203,9 @@ kernels_step() {
 requirements_step() { # NAME TITLE MB ARGUMENTS...: install what pip is told and all that it needs, of pinned versions
   local name=$1 title=$2 mb=$3
   shift 3
-  step "$name" "$version $* $(hash_of pyproject.toml src/merton_studies/pyproject.toml requirements/lock.txt)" "$title" "$network" \
+  local required # the tables before those of tools, whose settings install nothing
+  required=$(sed -s '/^\[tool\./,$d' pyproject.toml src/merton_studies/pyproject.toml | sha256sum | cut -c1-16)
+  step "$name" "$version $* $required $(hash_of requirements/lock.txt)" "$title" "$network" \
     --about-mb "$mb" --packages "$packages" --beside "$status" -- install_editable "$@"
 }
 
