@@ -31,7 +31,6 @@ from merton.statistics.correlation import (
     without_each,
 )
 from merton.statistics.intervals import Interval
-from merton.statistics.means import fisher_z, from_fisher_z, student
 from merton.statistics.raters import pooled_kappa
 from merton.statistics.resampling import interval, resamples
 
@@ -110,11 +109,7 @@ def study_of_values(setting: Setting, number: int) -> tuple[float, Rules]:
 def _left_out(x: Floats, y: Floats, scene: NDArray[np.int64], value: float) -> Interval | None:
     scenes = int(scene.max()) + 1
     parts = row_correlations(x[None], y[None], (1.0 - np.eye(scenes))[:, scene])
-    if np.isnan(parts).any() or abs(value) == 1.0:
-        return None
-    z = fisher_z(parts)
-    half = float(student(scenes - 1)) * math.sqrt((scenes - 1) / scenes * float(((z - z.mean()) ** 2).sum()))
-    return float(from_fisher_z(fisher_z(value) - half)), float(from_fisher_z(fisher_z(value) + half))
+    return _known(correlation_left_out(np.r_[value, parts]))
 
 
 def levelled(rho: float, scenes: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
@@ -143,7 +138,7 @@ def study_given_level(setting: Setting, number: int) -> tuple[float, Rules]:
     parts = np.stack(without_each(scene)).astype(float)
     draws = _given_level(x, y, level, scene_draws(number, names)[:, scene])
     return _true_given(rho), {
-        "left out in turn": correlation_left_out(_given_level(x, y, level, parts)),
+        "left out in turn": _known(correlation_left_out(_given_level(x, y, level, parts))),
         "drawn, Student": _known(correlation_interval(draws, scenes, len(x))),
     }
 

@@ -22,12 +22,11 @@ _VARIABLES = {**ONE_THREAD, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Environment of the actors. They share the GPUs of their machine, which Ray would hide."""
 
 
-def joined(cores: int | None = None, variables: Mapping[str, str] | None = None) -> Any:
+def joined(cores: int | None) -> Any:
     """The package Ray, connected; without RAY_ADDRESS, or with an empty one, a cluster is started on this machine.
 
     Args:
         cores: of a cluster that is started here; None: as many as the machine has.
-        variables: environment of all its workers.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -42,7 +41,7 @@ def joined(cores: int | None = None, variables: Mapping[str, str] | None = None)
         _check_answers(address)
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
-        ray.init(**where, **quiet, runtime_env={"env_vars": dict(variables or {})})
+        ray.init(**where, **quiet, runtime_env={"env_vars": _VARIABLES})
     except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
         what = f"there is no Ray cluster at {ADDRESS_VARIABLE}={address}" if address else "no Ray cluster starts here"
         raise InfrastructureError(f"{what}: {str(error).strip().splitlines()[0]}") from None
@@ -76,7 +75,7 @@ class RayEngine:
     """
 
     def __init__(self, count: int | None = None, gpus: float = 0.0) -> None:
-        self._ray: Any = joined(count, _VARIABLES)
+        self._ray: Any = joined(count)
         self.count = count or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._options = {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
 

@@ -77,7 +77,10 @@ def test_a_client_that_fails_is_no_node(tmp_path: Path, programs: dict[str, str]
 
 
 def test_a_run_goes_on_without_a_process_beside_it(tmp_path: Path, programs: dict[str, str]) -> None:
-    programs |= {"page": "pass", CLIENT: f"import os, time\nwhile not os.path.exists({str(tmp_path / 'go')!r}): pass"}
+    programs |= {
+        "page": "pass",
+        CLIENT: f"import os, time\nwhile not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)",
+    }
     run, ended = small_run(tmp_path, "four"), list[Exit]()
 
     def on_optional_exit(exit_: Exit) -> None:

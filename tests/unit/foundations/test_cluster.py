@@ -11,6 +11,7 @@ import pytest
 
 from merton.cluster import joined
 from merton.errors import InfrastructureError
+from merton.processes import ONE_THREAD
 
 
 @pytest.fixture
@@ -31,11 +32,11 @@ def test_without_an_address_a_cluster_is_started_here(
     started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    joined(3, {"NAME": "value"})
+    joined(3)
     monkeypatch.setenv("RAY_ADDRESS", "")
-    joined()
+    joined(None)
     assert [(call["address"], call["num_cpus"]) for call in started] == [("local", 3), ("local", None)]
-    assert started[0]["runtime_env"] == {"env_vars": {"NAME": "value"}}
+    assert started[0]["runtime_env"] == {"env_vars": {**ONE_THREAD, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 
 
 def test_an_address_that_answers_is_joined(started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,9 +55,9 @@ def test_an_address_without_a_cluster_is_one_sentence(
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(InfrastructureError, match=rf"there is no Ray cluster at RAY_ADDRESS={address}: .*refused"):
-            joined()
+            joined(None)
     assert started == []
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     with pytest.raises(InfrastructureError) as told:
-        joined()
+        joined(None)
     assert str(told.value) == "there is no Ray cluster at RAY_ADDRESS=auto: Could not find any running Ray instance."

@@ -95,7 +95,3 @@ class JointSpline:
             u = np.nan_to_num(np.clip(-linear / (2 * square), 0.0, 1.0))
         inside = v0 + linear * u + square * u**2
         return np.asarray(np.maximum(np.abs(self.velocities_rad_s).max(axis=0), np.abs(inside).max(axis=0)))
-
-    def peak_speed_rad_s(self) -> float:
-        """Highest speed of any joint anywhere on the spline [rad/s]."""
-        return float(self.peak_speeds_rad_s().max())

@@ -252,12 +252,11 @@ class Supervisor:
             on_optional_exit: called with each process that ends before and that the graph can do without.
             ended: a process that has ended already.
         """
-        while True:
-            ended = ended or self._exits.get()
-            if not self.graph.can_do_without(ended.name):
-                return ended
+        ended = ended or self._exits.get()
+        while self.graph.can_do_without(ended.name):
             on_optional_exit(ended)
-            ended = None
+            ended = self._exits.get()
+        return ended
 
     def end(self) -> None:
         """End every process, SIGINT first: all others at once, then the optional ones, which may be recording them."""

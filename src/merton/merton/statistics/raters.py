@@ -164,14 +164,15 @@ def pooled_kappa(
     counts = np.array([values[:, 0] for values in pairs.values()]).reshape(len(pairs), len(items))
     rated = counts.sum(axis=0) > 0.0
     labels = labels_of(rated, labels_of_items)
-    total = np.zeros((1, 2))
-    for values in pairs.values():
-        total = total + _squared_differences(values[rated], labels, seed)
+    sums = {pair: _squared_differences(values[rated], labels, seed) for pair, values in pairs.items()}
+    total = sum(sums.values(), np.zeros((1, 2)))
     alone = []
     for (first, second), values in pairs.items():
         together = values[:, 0] > 0
         own = labels_of(together, labels_of_items)
-        kappa = _of_sums(_squared_differences(values[together], own, seed), together, own)
+        rated_all = np.array_equal(together, rated)  # then the draws are those of the total
+        drawn = sums[first, second] if rated_all else _squared_differences(values[together], own, seed)
+        kappa = _of_sums(drawn, together, own)
         alone.append(PairKappa(first, second, kappa))
     return PooledKappa(_of_sums(total, rated, labels), tuple(alone))
 

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from merton.pages.environment import environment
 from merton.results.text import MISSING
 from merton.statistics.correlation import fisher_interval
-from merton.statistics.intervals import interval_text
+from merton.statistics.intervals import Interval, interval_text
 from merton.study import execution_figures
-from merton.study.execution import MOST_TRIALS, Difference
+from merton.study.execution import MOST_TRIALS
 from merton.study.execution_study import (
     PUBLISHED,
     PUBLISHED_TYPES,
@@ -20,7 +20,6 @@ from merton.study.execution_study import (
     UNTOUCHED,
     ExecutionStudy,
     MetricRow,
-    PublishedBound,
     line_of,
 )
 
@@ -52,26 +51,25 @@ def summary(study: ExecutionStudy) -> list[str]:
         f"{', '.join(out.constant_agents) or 'none'}"
     )
     lines += [
-        f"SRCC({LETTERS[claim.stage]}, E) over types, from {SOURCE_WORDS[claim.source]}: {_words(claim)}; published "
-        f"{claim.relation} {claim.bound:g}: {claim.verdict}"
+        f"SRCC({LETTERS[claim.stage]}, E) over types, from {SOURCE_WORDS[claim.source]}: "
+        f"{_words(claim.value, claim.interval)}; published {claim.relation} {claim.bound:g}: {claim.verdict}"
         for claim in study.claims
     ]
     lines += [
-        f"SRCC(D, E) - SRCC(C, E), from {SOURCE_WORDS[row.source]}: {_words(row)}"
+        f"SRCC(D, E) - SRCC(C, E), from {SOURCE_WORDS[row.source]}: {_words(row.value, row.interval)}"
         for row in study.differences
         if row.unit == "type" and row.outcome == "execution"
     ]
     best = [row for row in study.metrics if row.unit == "type" and row.kind == "metric"][:1]
-    lines += [f"nearest metric of image quality over types: {row.metric}, SRCC {_shown(row)}" for row in best]
+    lines += [
+        f"nearest metric of image quality over types: {row.metric}, SRCC {_words(row.srcc, row.interval)}"
+        for row in best
+    ]
     return lines
 
 
-def _words(row: PublishedBound | Difference) -> str:
-    return MISSING if row.value is None else f"{row.value:.2f} {interval_text(row.interval)}"
-
-
-def _shown(row: MetricRow) -> str:
-    return MISSING if row.srcc is None else f"{row.srcc:.2f} {interval_text(row.interval)}"
+def _words(value: float | None, interval: Interval | None) -> str:
+    return MISSING if value is None else f"{value:.2f} {interval_text(interval)}"
 
 
 def _pictures(study: ExecutionStudy) -> dict[str, object]:
