@@ -1,7 +1,7 @@
 """The roles of the Data Agent, and their messages to each other (A2Eval, section 3.1 and equations 1 to 3).
 
-Each role is one small class behind a protocol here, with two implementations: one that asks an LLM, and one that
-computes. Induction, assignment and sampling know the protocols alone.
+Each role is one small class behind a protocol here. All of them ask an LLM; voters may compute in its place. Induction,
+assignment and sampling know the protocols alone.
 """
 
 from __future__ import annotations

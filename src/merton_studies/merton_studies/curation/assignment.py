@@ -20,7 +20,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, InvalidAnswerError
 from merton.files import write_file
-from merton.progress import Step, unseen
+from merton.progress import Step, quiet
 from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
 from merton_studies.curation.agents import Balance, Voter
 from merton_studies.curation.pool import Pool
@@ -116,7 +115,7 @@ def entropy(counts: Sequence[int]) -> float:
     return abs(float(-(shares * np.log(shares)).sum() / math.log(len(counts))))
 
 
-def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step | None = None) -> Assignment:
+def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step = quiet) -> Assignment:
     """Have every question voted on, and once more where the first round is undecided.
 
     Args:
@@ -141,7 +140,7 @@ def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step |
         groups.setdefault(candidates, []).append(index)
     by_order = np.zeros(len(questions), bool)
     done = 0
-    with step("voting again") if step and tied else nullcontext(unseen) as on_progress:
+    with (step if tied else quiet)("voting again") as on_progress:
         for candidates, indices in sorted(groups.items()):
             again = _again([questions[index] for index in indices], taxonomy, voters, candidates)
             second[indices] = again
@@ -154,12 +153,12 @@ def assign(pool: Pool, taxonomy: Taxonomy, voters: Sequence[Voter], step: Step |
 
 
 def _asked(
-    questions: Sequence[Question], taxonomy: Taxonomy, voters: Sequence[Voter], step: Step | None, title: str
+    questions: Sequence[Question], taxonomy: Taxonomy, voters: Sequence[Voter], step: Step, title: str
 ) -> Integers:
     """(n, V) first votes as numbers of dimensions; "Other" is the last, invalid one more."""
     votes = np.empty((len(questions), len(voters)), np.intp)
     done, total = 0, votes.size
-    with step(title) if step else nullcontext(unseen) as on_progress:
+    with step(title) as on_progress:
         for column, voter in enumerate(voters):
             for start in range(0, len(questions), BLOCK):
                 block = questions[start : start + BLOCK]

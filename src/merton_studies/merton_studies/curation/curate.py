@@ -182,14 +182,11 @@ def _dimensions(
     if wanted.taxonomy is not None:
         return read_taxonomy(wanted.taxonomy), None
 
-    assert who.proposer is not None
-    assert who.reviewer is not None
-
     def try_out(taxonomy: Taxonomy) -> Balance:
         assignment = assign(pool, taxonomy, who.voters, step)
         return assignment.balance(one.dimension for one in _sampled(assignment, vectors, rows, wanted))
 
-    found = induce(pool, who.proposer, who.reviewer, try_out, Iterations(), out / MEMORY, texts)
+    found = induce(pool, *who.finders, try_out, Iterations(), out / MEMORY, texts)
     return found.taxonomy, found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.files import claim, write_file
-from merton.progress import Step
+from merton.progress import Step, quiet
 from merton_studies.curation.agents import Balance, left_out
 from merton_studies.curation.assignment import assign
 from merton_studies.curation.induction import Embed, Induction, Iterations, induce
@@ -26,7 +26,7 @@ def induce_into(
     roles: Roles,
     embed: Embed,
     settings: dict[str, Any],
-    step: Step | None = None,
+    step: Step = quiet,
 ) -> Induction:
     """Find the dimensions of a pool; writes taxonomy.yaml, memory.jsonl and induction.json into a folder that exists.
 
@@ -43,9 +43,7 @@ def induce_into(
         InfrastructureError: it cannot be written, or the server of a role failed.
         BudgetExhaustedError: of calls or money.
     """
-    proposer, reviewer, iterations = roles.proposer, roles.reviewer, Iterations()
-    assert proposer is not None
-    assert reviewer is not None
+    (proposer, reviewer), iterations = roles.finders, Iterations()
     told = {
         "form": "merton induction 1",
         **settings,

@@ -68,6 +68,13 @@ class Roles:
     budget: Budget | None = None
     about: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def finders(self) -> tuple[Proposer, Reviewer]:
+        """Proposer and reviewer, where dimensions are to be found."""
+        assert self.proposer is not None
+        assert self.reviewer is not None
+        return self.proposer, self.reviewer
+
 
 @contextmanager
 def roles(

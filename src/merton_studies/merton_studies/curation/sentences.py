@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from merton.errors import require
 from merton.processes import one_torch_thread
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 
 Vectors = NDArray[np.float32]
 
@@ -53,7 +53,7 @@ class TextEmbedder:
             "torch": version("torch"),
         }
 
-    def embed(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str], on_progress: OnProgress = unseen) -> Vectors:
         """(n, 384) rows of norm 1, one for each text; equal texts are embedded once.
 
         Args:
@@ -66,8 +66,7 @@ class TextEmbedder:
         for tokens, some in self._batches(list(place)):
             found[[place[text] for text in some]] = self._forward(some, tokens)
             done += len(some)
-            if on_progress:
-                on_progress(done, len(place))
+            on_progress(done, len(place))
         return found[[place[text] for text in texts]]
 
     def _batches(self, texts: list[str]) -> list[tuple[int, list[str]]]:
@@ -101,6 +100,6 @@ def text_embedder() -> TextEmbedder:
     return TextEmbedder()
 
 
-def embed_texts(texts: Sequence[str], on_progress: OnProgress | None = None) -> Vectors:
+def embed_texts(texts: Sequence[str], on_progress: OnProgress = unseen) -> Vectors:
     """(n, 384) rows of norm 1, as `TextEmbedder.embed`."""
     return text_embedder().embed(texts, on_progress)

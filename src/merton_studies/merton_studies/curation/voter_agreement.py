@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, require
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
 from merton.statistics.resampling import interval, resamples
@@ -89,7 +89,7 @@ def voter_agreement(
     folds: int = FOLDS,
     seed: int = 0,
     draws: int = DRAWS,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
 ) -> VoterAgreement:
     """Compare the computed voters with `Question.dimension`; questions without one are left out.
 
@@ -120,8 +120,7 @@ def voter_agreement(
             for name, ids, votes in _votes(pool, asked, taxonomy, voters, drawn, contested):
                 rows = [place[one] for one in ids]
                 found[name][rows] = [number.get(vote or OTHER, number[OTHER]) for vote in votes]
-            if on_progress:
-                on_progress(draw * folds + fold + 1, draws * folds)
+            on_progress(draw * folds + fold + 1, draws * folds)
         for name, code in found.items():
             codes[name].append(code)
     return _told(questions, taxonomy, shots, codes, contested, seed)

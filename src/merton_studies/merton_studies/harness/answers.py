@@ -24,7 +24,7 @@ from merton.files import file_sha256
 from merton.leaderboard.published import arena
 from merton.leaderboard.published.arena import ItemScore
 from merton.leaderboard.published.taxonomy import Taxonomy
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.results.tables import name_in, plain_number, read_rows
 from merton_studies.curation.llm.asker import Ask, Asker
 from merton_studies.curation.llm.prompting import read_prompt
@@ -119,9 +119,7 @@ def read_answers(path: Path, taxonomy: Taxonomy) -> list[Answered]:
     return answers
 
 
-def score_answers(
-    answers: Sequence[Answered], judge: Asker | None = None, on_progress: OnProgress | None = None
-) -> Scored:
+def score_answers(answers: Sequence[Answered], judge: Asker | None = None, on_progress: OnProgress = unseen) -> Scored:
     """The score of every answer.
 
     Args:
@@ -139,8 +137,7 @@ def score_answers(
     for start in range(0, len(asked), _BATCH):
         if judge is not None:
             marks += _marks(judge, asked[start : start + _BATCH])
-        if on_progress:
-            on_progress(len(marks), len(asked))
+        on_progress(len(marks), len(asked))
     found = dict(zip(map(id, asked), marks, strict=True))
     scores, unscored = [], []
     for one in answers:

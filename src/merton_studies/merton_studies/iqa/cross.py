@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
-from merton.progress import OnProgress, Step, quiet
+from merton.progress import OnProgress, Step, quiet, unseen
 from merton.results.csv_writer import csv_text
 from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic, srcc
 from merton_studies.iqa.databases import Database
@@ -112,9 +112,7 @@ def train_on(
         )
 
 
-def cross(
-    weights: Path, sources: Sequence[ScoredImages], out: Path, on_progress: OnProgress | None = None
-) -> list[Tested]:
+def cross(weights: Path, sources: Sequence[ScoredImages], out: Path, on_progress: OnProgress = unseen) -> list[Tested]:
     """Test a trained metric on the test part of each source.
 
     Args:
@@ -134,8 +132,7 @@ def cross(
         guess = metric.predict(weights, pairs, out / PREPARED)
         values = (srcc(guess, scores), krcc(guess, scores), plcc(guess, scores), plcc_after_logistic(guess, scores))
         found.append(Tested(source.name, len(pairs), *values))
-        if on_progress:
-            on_progress(len(found), len(sources))
+        on_progress(len(found), len(sources))
     return found
 
 

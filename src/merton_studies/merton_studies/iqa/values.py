@@ -29,7 +29,7 @@ from merton.perception.dataset.tables import read_table
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
 from merton.processes import carried_out, resumable_work
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import one_line
 from merton.world.observation import Image
@@ -100,7 +100,7 @@ def metric_values(
     names: Sequence[str],
     out: Path,
     workers: int | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
 ) -> MetricValues:
     """Measure every distorted image of a dataset; values that are in `out` already are not measured again.
 
@@ -129,12 +129,11 @@ def metric_values(
         (out / PARTS).mkdir(exist_ok=True)
         left = [job for job in jobs if not job.codes.keys() <= _measured(job).keys()]
         done = images - sum(len(job.rows) for job in left)
-        if on_progress and done:
+        if done:
             on_progress(done, images)
         for index, _ in carried_out(_work, [(job,) for job in left], workers):
             done += len(left[index].rows)
-            if on_progress:
-                on_progress(done, images)
+            on_progress(done, images)
         return _table(jobs, codes, dataset, out)
 
 

@@ -21,7 +21,7 @@ from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import carried_out, resumable_work
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.results.csv_writer import csv_text
 from merton.results.parquet import require_pyarrow
 
@@ -51,7 +51,7 @@ def build(
     workers: int | None = None,
     bounds: Mapping[str, float] | None = None,
     like: Path | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
 ) -> BuildResult:
     """Make a dataset from a folder of images, or continue one that was interrupted.
 
@@ -99,7 +99,7 @@ def _built(
     out: Path,
     settings: dict[str, Any],
     workers: int | None,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress,
 ) -> BuildResult:
     """Run all jobs, then write the tables."""
     each = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
@@ -108,8 +108,7 @@ def _built(
     for _, done in carried_out(make_reference, [(job,) for job in jobs], workers):
         finished.append(done)
         written += images[done.id]
-        if on_progress:
-            on_progress(written, sum(images.values()))
+        on_progress(written, sum(images.values()))
     sources = {job.id: job.source.name for job in jobs}
     refused.update({sources[done.id]: done.reason for done in finished if done.record is None})
     records = sorted((done.record for done in finished if done.record), key=lambda record: str(record["id"]))

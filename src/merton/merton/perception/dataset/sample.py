@@ -14,7 +14,7 @@ from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
 from merton.perception.images import encode_image
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 
 SPLITS = ("test", "shift")
 """Splits of the scenes that are rendered: no model that comes with Merton was trained on one of them."""
@@ -31,9 +31,7 @@ _OBJECTS = {
 _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 
 
-def write_sample(
-    out: Path, scenes: int, on_progress: OnProgress | None = None, *, with_photographs: bool = True
-) -> int:
+def write_sample(out: Path, scenes: int, on_progress: OnProgress = unseen, *, with_photographs: bool = True) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
     Each varied scene (docs/use/scenes.md) is rendered through the three cameras of the embedded cell, and its pictures
@@ -57,7 +55,7 @@ def write_sample(
     ):
         layout.write(out / name, content)
         entries[name] = {**asdict(tags), "tasks": list(tags.tasks)}
-        if on_progress and number <= rendered:
+        if number <= rendered:
             on_progress(number, rendered)
     layout.write(out / TAG_FILES[0], dumps(entries, width=120).encode())
     return len(entries)

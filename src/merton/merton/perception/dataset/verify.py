@@ -7,10 +7,10 @@ from pathlib import Path
 from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 
 
-def verify(out: Path, on_progress: OnProgress | None = None) -> list[str]:
+def verify(out: Path, on_progress: OnProgress = unseen) -> list[str]:
     """Hash every file of a dataset again; returns a sentence for each difference.
 
     Differences are files that are missing, changed, or in a folder of images without a row in a table.
@@ -36,8 +36,7 @@ def verify(out: Path, on_progress: OnProgress | None = None) -> list[str]:
     rows = [*references, *read_table(out / layout.MANIFEST)]
     for done, row in enumerate(rows, 1):
         wrong.append(_compared(out, row["file"], row["sha256"]))
-        if on_progress:
-            on_progress(done, len(rows))
+        on_progress(done, len(rows))
     known = {row["file"] for row in rows} | {f"{layout.RECORDS}/{row['id']}.json" for row in references}
     wrong += [f"{file} is not part of the dataset" for file in sorted(layout.files_of(out) - known)]
     return [difference for difference in wrong if difference]

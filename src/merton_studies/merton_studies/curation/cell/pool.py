@@ -20,7 +20,7 @@ from merton.config import Model, loads
 from merton.errors import InputError, require
 from merton.files import claim_folder, written_whole
 from merton.processes import carried_out, resumable_work
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.seeding import generator
 from merton_studies.curation.cell.choosing import SHARES, TWIN_SHARE, Found, chosen
 from merton_studies.curation.cell.fact import Fact
@@ -56,7 +56,7 @@ def make_cell_pool(
     out: Path,
     questions: int = 3000,
     seed: int = 0,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
     workers: int | None = None,
 ) -> Pool:
     """Render a pool of questions with exact answers, or continue one that was interrupted; same arguments, same bytes.
@@ -137,18 +137,16 @@ def _worked(
     names: Sequence[tuple[str, int]],
     seed: int,
     workers: int | None,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress,
 ) -> list[Piece]:
     """The work on all scenes in their order; that which is there already is kept."""
     files = {name: out / _SCENES / f"{name[0]}_{name[1]}.json" for name in names}
     done = sum(file.is_file() for file in files.values())
-    if on_progress:
-        on_progress(done, len(names))
+    on_progress(done, len(names))
     left = [(out, *name, seed) for name in names if not files[name].is_file()]
     for _ in carried_out(work_on_scene, left, workers):
         done += 1
-        if on_progress:
-            on_progress(done, len(names))
+        on_progress(done, len(names))
     return [loads(file.read_text(encoding="utf-8"), Piece, str(file)) for file in files.values()]
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from merton.errors import InputError, UnknownNameError, require
+from merton.errors import InputError, UnknownNameError
+from merton.results.parquet import require_pyarrow
 from merton.results.tables import file_bytes, json_object, read_cells, without_nan
 from merton.results.text import one_line
 
@@ -66,8 +67,7 @@ class ArrowTable:
     """
 
     def __init__(self, files: Sequence[Path], features: Mapping[str, Any] | None = None) -> None:
-        require("pyarrow.parquet", "dataset", "Parquet")
-        self._arrow = require("pyarrow", "dataset", "Parquet")
+        self._arrow = require_pyarrow()
         self.files = list(files)
         schema = self._schema(files[0])
         twice = [name for name, times in Counter(schema.names).items() if times > 1]

@@ -15,7 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.perception.images import decode_image, encode_image
 from merton.processes import usable_cores
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.world.observation import Image
 from merton_studies.people.media.sizes import padded
 
@@ -58,7 +58,7 @@ def prepare_image(source: Path | Image, folder: Path) -> tuple[Path, int, int]:
 def in_parallel(
     prepare: Callable[[Source], Result],
     sources: Sequence[Source],
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
 ) -> list[Result]:
     """The results of `prepare` for each source, in their order, on all cores: decoders and encoders run beside Python.
 
@@ -75,8 +75,7 @@ def in_parallel(
         try:
             for result in pool.map(prepare, sources):
                 results.append(result)
-                if on_progress is not None:
-                    on_progress(len(results), len(sources))
+                on_progress(len(results), len(sources))
         finally:
             pool.shutdown(cancel_futures=True)
     return results

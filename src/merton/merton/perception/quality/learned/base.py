@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from merton.errors import MissingDependencyError
 from merton.perception.quality.pairs import ImagePair
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.registry import Registry
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class TrainableMetric(Protocol):
         """About how long a training on so many images lasts, for the progress of many: in seconds of one core."""
         ...
 
-    def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress | None = None) -> None:
+    def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress = unseen) -> None:
         """Compute what the metric needs of each image and keep it in a folder, with all usable cores.
 
         The folder may be shared by metrics, trainings and processes. An image that has changed is computed anew.
@@ -71,7 +71,7 @@ class TrainableMetric(Protocol):
         seed: int,
         folder: Path,
         epochs: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = unseen,
         cache: Path | None = None,
     ) -> Path:
         """Learn, or go on learning after a kill, and write the weights.

@@ -23,7 +23,7 @@ from merton.perception.quality.learned.weights import (
     write_weights,
 )
 from merton.perception.quality.pairs import ImagePair
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.seeding import derive_seed
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class LearnedMetric(ABC):
         """As `TrainableMetric.cost`."""
         return 1e-3 * images * (READING_MS + self.image_ms * (self.recipe().epochs if epochs is None else epochs))
 
-    def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress | None = None) -> None:
+    def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress = unseen) -> None:
         """As `TrainableMetric.prepare`."""
         self._check_references(pairs)
         prepare_all([item for pair in pairs for item in self.items(pair)], cache, on_progress)
@@ -93,7 +93,7 @@ class LearnedMetric(ABC):
         seed: int,
         folder: Path,
         epochs: int | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = unseen,
         cache: Path | None = None,
     ) -> Path:
         """As `TrainableMetric.train`."""

@@ -17,7 +17,7 @@ from merton.errors import InputError
 from merton.files import written_whole
 from merton.perception.images import read_image
 from merton.processes import carried_out
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.world.observation import Image
 
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ Item = tuple[Preparation, tuple[Path, ...]]
 """A preparation, and the files of the images that it is made of."""
 
 
-def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress | None = None) -> None:
+def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress = unseen) -> None:
     """Fill the cache with all items, by as many processes as there are cores.
 
     Progress counts the items that the cache does not hold yet. After an error the same call goes on from there.
@@ -74,12 +74,10 @@ def prepare_all(items: Sequence[Item], cache: Path, on_progress: OnProgress | No
     missing = [(kind, files) for kind, files in wanted if not (cache / kind.kind / f"{_state(files)}.npy").exists()]
     done = 0
     chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
-    if on_progress:
-        on_progress(done, len(missing))
+    on_progress(done, len(missing))
     for _, count in carried_out(_fill, [(chunk, cache) for chunk in chunks]):
         done += count
-        if on_progress:
-            on_progress(done, len(missing))
+        on_progress(done, len(missing))
 
 
 def _fill(items: Sequence[Item], cache: Path) -> int:

@@ -21,7 +21,7 @@ from merton.files import written_whole
 from merton.perception.quality.learned.prepared import Array
 from merton.perception.quality.learned.weights import refuse_other_training
 from merton.processes import one_torch_thread
-from merton.progress import OnProgress
+from merton.progress import OnProgress, unseen
 from merton.seeding import derive_seed, generator
 
 with needing("iqa", "a learned metric"):
@@ -61,7 +61,7 @@ def fit(
     seed: int,
     folder: Path,
     identity: str,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = unseen,
 ) -> dict[str, NDArray[Any]]:
     """Train a network on what was prepared of images, from where the checkpoint in the folder ends.
 
@@ -90,8 +90,7 @@ def fit(
     first = _restore(state_file, identity, network, optimizer)
     goals = torch.from_numpy(targets.astype(np.float32)).to(device)
     for epoch in range(first, epochs):
-        if on_progress:
-            on_progress(epoch, epochs)
+        on_progress(epoch, epochs)
         rng = generator(seed, "epoch", epoch)
         torch.manual_seed(derive_seed(seed, "dropout", epoch))
         for step, chosen in enumerate(np.array_split(rng.permutation(len(arrays)), batches)):
@@ -108,8 +107,7 @@ def fit(
         with written_whole(state_file) as file:
             state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
             torch.save({**state, "epoch": epoch + 1, "identity": identity}, file)
-    if on_progress:
-        on_progress(epochs, epochs)
+    on_progress(epochs, epochs)
     return {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
 
 
