@@ -1,10 +1,10 @@
-"""Simulated studies whose truth is known: how often each rule for an interval of a correlation or a kappa holds it.
+"""Simulated studies whose truth is known: how often each rule for an interval holds it.
 
     .venv/bin/python tools/studies/interval_coverage.py [--studies 400] [--only values] [--processes 2]
 
 Prints the tables of docs/reference/statistics.md: Spearman's correlation of values of images or trials that are alike
 within a scene; Spearman's correlation of means of fixed units, such as types of distortion or models, over scenes; the
-weighted kappa of all pairs of annotators. Each has the rule that Merton uses and those that it was chosen from. Half an
+weighted kappa of all pairs of annotators; drops of success and differences of drops. Each has the rule that Merton uses and those that it was chosen from. Half an
 hour on two idle cores with 400 studies.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import spearmanr
+from planted_differences import AGENTS, PAIRS, differences, truth
 
 from merton.seeding import generator
 from merton.statistics.clustered import Measured, correlation_interval, partial, row_correlations, scene_draws, steadied
@@ -31,6 +32,8 @@ from merton.statistics.correlation import (
     without_each,
 )
 from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_interval
+from merton.statistics.paired import paired_interval
 from merton.statistics.raters import pooled_kappa
 from merton.statistics.resampling import interval, resamples
 
@@ -66,6 +69,9 @@ GIVEN = tuple((rho, scenes) for rho in (0.0, 0.5) for scenes in (10, 24, 50))
 FALL = 0.5
 """Of both values from one level to the next."""
 KAPPAS = (10, 20, 30, 60, 100)
+SCENES = (6, 12, 30, 100)
+DROPS = tuple((agent, scenes) for agent in AGENTS for scenes in SCENES)
+DROPS_APART = tuple((*agents, scenes) for agents in PAIRS for scenes in SCENES)
 
 
 def values_of(setting: Setting, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -198,11 +204,26 @@ def study_of_kappa(setting: Setting, number: int) -> tuple[float, Rules]:
     }
 
 
+def study_of_differences(setting: Setting, number: int) -> tuple[float, Rules]:
+    """The truth of a drop of one agent, or of the difference of the drops of two, and its interval by every rule."""
+    agents, scenes = tuple(map(str, setting[:-1])), int(setting[-1])
+    values, scene = differences(agents, scenes, generator("differences", *setting, number))
+    span = float(len(agents))
+    drawn = resamples(scene, "differences", number).means(values, np.zeros(len(values), np.int64), 1)[:, 0]
+    return truth(agents), {
+        "losses and gains": paired_interval(values, scene, span=span),
+        "mean of (1 + d) / 2": mean_interval((span + values) / (2.0 * span), scene).scaled(2.0 * span, -span),
+        "drawn, percentiles": interval(drawn),
+    }
+
+
 STUDIES: Mapping[str, tuple[tuple[Setting, ...], Callable[[Setting, int], tuple[float, Rules]], tuple[str, ...]]] = {
     "values": (VALUES, study_of_values, ("values", "rho", "scenes")),
     "given": (GIVEN, study_given_level, ("rho", "scenes")),
     "means": (MEANS, study_of_means, ("units", "rho", "scatter in a scene", "scenes")),
     "kappa": (tuple((videos,) for videos in KAPPAS), study_of_kappa, ("videos",)),
+    "drops": (DROPS, study_of_differences, ("agent", "scenes")),
+    "drops apart": (DROPS_APART, study_of_differences, ("agent", "other agent", "scenes")),
 }
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "intervals",
     "intraclass",
     "means",
+    "paired",
     "ranking",
     "rater_draws",
     "raters",

@@ -89,7 +89,9 @@ def middle(draws: ArrayLike) -> Interval:
     return Interval(float(low), float(high))
 
 
-def mean_interval(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None) -> Interval:
+def mean_interval(
+    scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> Interval:
     """95 % interval of a mean of scores in 0..1, within 0..1, where scores of one cluster are alike.
 
     Wilson's, with the variance of `mean_scatter` in place of a coin's and Student's quantile for its degrees of freedom
@@ -101,8 +103,9 @@ def mean_interval(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | N
         scores: (n,) in 0..1, n >= 1.
         clusters: (n,) the unit that was sampled, such as the scene of each trial; comparable values of any type.
         columns: (n,) as for `mean_scatter`.
+        weights: (n,) > 0, how much each score counts in the mean; 1 by default.
     """
-    shares, totals = _shares(scores, clusters, columns)
+    shares, totals = _shares(scores, clusters, columns, weights)
     center = min(max(float(totals.sum() / totals.shape[1]), 0.0), 1.0)
     scatter, n = _scatter(shares, totals), 1.0 / float(np.sum(shares.mean(axis=1) ** 2))
     if len(shares) == 1:
@@ -169,16 +172,19 @@ def freedom_of_shares(shares: ArrayLike) -> float:
     return trace**2 / squares
 
 
-def _shares(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None) -> tuple[Floats, Floats]:
-    """(clusters, columns): each cluster's share of a column's scores, and the same share of the sum of its scores."""
+def _shares(
+    scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None, weights: ArrayLike | None = None
+) -> tuple[Floats, Floats]:
+    """(clusters, columns): each cluster's share of a column's weight, and the same share of its weighted scores."""
     score = np.asarray(scores, float)
+    weight = np.ones(len(score)) if weights is None else np.asarray(weights, float)
     _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
     names, column = np.unique(np.zeros(len(score)) if columns is None else np.asarray(columns), return_inverse=True)
     order = np.lexsort((score, column, cluster))  # the last bit of a sum depends on the order
     shape = (int(cluster.max()) + 1, len(names))
     place = np.ravel_multi_index((cluster, column), shape)[order]
-    counts = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
-    totals = np.bincount(place, weights=score[order], minlength=shape[0] * shape[1]).reshape(shape)
+    counts = np.bincount(place, weights=weight[order], minlength=shape[0] * shape[1]).reshape(shape)
+    totals = np.bincount(place, weights=(weight * score)[order], minlength=shape[0] * shape[1]).reshape(shape)
     met = counts.sum(axis=0)
     return counts / met, totals / met
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from merton.results.records import TestCase, TrialRecord
 from merton.results.text import count_of
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean, mean_interval
+from merton.statistics.means import mean
+from merton.statistics.paired import paired_interval
 from merton.study.values import success
 
 
@@ -105,5 +106,5 @@ def _loss(agent: str, rows: Sequence[tuple[str, float, float]]) -> Loss:
     scenes = [scene for scene, _, _ in rows]
     before = sum(first for _, first, _ in rows) / len(rows)
     after = sum(second for _, _, second in rows) / len(rows)
-    interval = mean_interval([(1.0 + first - second) / 2.0 for _, first, second in rows], scenes).scaled(2.0, -1.0)
+    interval = paired_interval([first - second for _, first, second in rows], scenes)
     return Loss(agent, before, after, before - after, interval, len(rows), len(set(scenes)))

@@ -18,7 +18,7 @@ from merton.errors import InputError
 from merton.results.records import TrialRecord
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean_interval
+from merton.statistics.paired import paired_interval
 from merton.study.values import Value
 
 EXACT_SCENES = 16
@@ -37,7 +37,7 @@ class Paired:
     Attributes:
         one, other: ids of the agents.
         difference: mean of the first one's values less the other's, -1..1.
-        interval: 95 % of it, clustered by scene (`statistics.mean_interval`); (-1, 1) from one scene alone.
+        interval: 95 % of it, clustered by scene (`statistics.paired_interval`); (-1, 1) from one scene alone.
         p: two-sided, by flipping the signs of whole scenes; at least 2 / 2^scenes, so no fewer than 6 scenes fall
             below .05.
         scenes, trials: how many both have.
@@ -101,7 +101,7 @@ def _compared(values: Mapping[str, Cases], one: str, other: str) -> Paired:
     gains = np.array([math.fsum(mine[case][1]) / len(mine[case][1]) for case in common]) - np.array(
         [math.fsum(its[case][1]) / len(its[case][1]) for case in common]
     )
-    interval = mean_interval((1.0 + gains) / 2.0, scenes).scaled(2.0, -1.0)
+    interval = paired_interval(gains, scenes)
     names, scene = np.unique(scenes, return_inverse=True)
     p = sign_flip_p(np.bincount(scene, weights=gains).astype(np.float64))
     difference = math.fsum(gains.tolist()) / len(gains)
