@@ -4,8 +4,8 @@
 
 Prints the tables of docs/reference/statistics.md: Spearman's correlation of values of images or trials that are alike
 within a scene; Spearman's correlation of means of fixed units, such as types of distortion or models, over scenes; the
-weighted kappa of all pairs of annotators; drops of success and differences of drops. Each has the rule that Merton uses and those that it was chosen from. Half an
-hour on two idle cores with 400 studies.
+weighted kappa of all pairs of annotators; drops of success and differences of drops. Each has the rule that Merton uses
+and those that it was chosen from. An hour on two idle cores with 400 studies.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from planted_differences import AGENTS, PAIRS, differences, truth
 from scipy.special import ndtri
 from scipy.stats import spearmanr
-from planted_differences import AGENTS, PAIRS, differences, truth
 
 from merton.seeding import generator
 from merton.statistics.clustered import Measured, correlation_interval, partial, row_correlations, scene_draws, steadied
