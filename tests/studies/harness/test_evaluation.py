@@ -16,7 +16,7 @@ from unguarded import Unguarded
 from merton.cognition.models.base import MODELS, Answer, ModelEntry
 from merton.cognition.models.describe import Describe
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.capabilities import PREDICTIONS
+from merton.leaderboard.capabilities import MAXIMUM, PREDICTIONS, capability_board, question_scores
 from merton.results.matrix import read_matrix
 from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.pool import Pool
@@ -94,6 +94,10 @@ def test_an_evaluation_ends_in_tables_that_results_import_reads(tmp_path: Path) 
         assert (mean.n, mean.scenes) == (54, 9)
         parts = [found.scores.dimensions[name][dimension].mean for dimension in ("D0", "D1")]
         assert mean.mean == pytest.approx(sum(parts) / 2)
+    for row in capability_board(question_scores([tmp_path])).rows:
+        mine = found.scores.overall[row.agent]
+        assert mine.interval is not None
+        assert row.total.interval == pytest.approx(mine.interval.scaled(MAXIMUM)), "one number has one interval"
     matrix = read_matrix(tmp_path / SCORES)
     assert [agent.id for agent in matrix.agents] == [answerer.name for answerer in made]
     assert len(matrix.cells) == 5 * 54

@@ -143,8 +143,9 @@ def evaluate(
             "pipeline": used.sha256,
             "final_answer": VERSION,
             "answerers": {answerer.name: answerer.identity for answerer in answerers},
+            "seed": seed,
         }
-        scores = scores_of(rows, seed, made)
+        scores = scores_of(rows, made)
         write_predictions(rows, out)
         write_scores(rows, scores, out)
         cost = _cost(pieces, answerers)

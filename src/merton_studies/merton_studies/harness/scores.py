@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.files import write_file
 from merton.leaderboard.capabilities import PREDICTIONS
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.statistics.intervals import Interval
-from merton.statistics.resampling import DRAWS, interval, resamples
+from merton.statistics.means import mean_interval
 from merton_studies.curation.question import Question
 
 SCORES, SUMMARY = "scores.parquet", "scores.json"
@@ -53,7 +52,7 @@ class Mean:
 
     Attributes:
         mean: 0..1; None without any score.
-        interval: 95 %, scenes drawn with replacement; None where there are too few to draw.
+        interval: 95 % of it (`statistics.means.mean_interval`), as on the board; None without any score.
         n: questions.
         scenes: of these questions.
     """
@@ -87,13 +86,13 @@ class Scores:
     made: Mapping[str, Any]
 
 
-def scores_of(rows: Sequence[ScoredAnswer], seed: int, made: Mapping[str, Any]) -> Scores:
-    """The means of some rows; the scenes are drawn once for all answerers, so that their draws go together."""
+def scores_of(rows: Sequence[ScoredAnswer], made: Mapping[str, Any]) -> Scores:
+    """The means of some rows, and what they were `made` from."""
     names = list(dict.fromkeys(row.answerer for row in rows))
     dimensions, overall = {}, {}
     for name in names:
         own = [row for row in rows if row.answerer == name]
-        dimensions[name], overall[name] = _means(own, seed)
+        dimensions[name], overall[name] = _means(own)
 
     def counted(holds: Callable[[ScoredAnswer], object]) -> dict[str, int]:
         return {name: sum(bool(holds(row)) for row in rows if row.answerer == name) for name in names}
@@ -105,33 +104,28 @@ def scores_of(rows: Sequence[ScoredAnswer], seed: int, made: Mapping[str, Any]) 
         counted(lambda row: row.unasked),
         counted(lambda row: row.cut_off),
         counted(lambda row: row.cut_off and (row.unasked or not row.prediction)),
-        {**made, "seed": seed, "draws": DRAWS},
+        made,
     )
 
 
-def _means(rows: Sequence[ScoredAnswer], seed: int) -> tuple[dict[str, Mean], Mean]:
+def _means(rows: Sequence[ScoredAnswer]) -> tuple[dict[str, Mean], Mean]:
     """The means of one answerer's dimensions, and of these."""
-    names = sorted({row.dimension for row in rows})
-    group = np.array([names.index(row.dimension) for row in rows])
-    scene = np.array([row.question.unit_of_intervals for row in rows])
-    value = np.array([np.nan if row.score is None else row.score for row in rows])
-    drawn = resamples(scene, "scores", seed).means(value, group, len(names))
-    found = {}
-    for place, name in enumerate(names):
-        there = (group == place) & ~np.isnan(value)
-        found[name] = _mean(value[there], scene[there], drawn[:, place])
-    known = [mean.mean for mean in found.values() if mean.mean is not None]
-    asked = ~np.isnan(value)
-    measured = ~np.isnan(drawn)
-    draws = np.where(measured, drawn, 0.0).sum(axis=1) / np.where(measured.any(axis=1), measured.sum(axis=1), np.nan)
-    total = _mean(value[asked], scene[asked], draws)
-    return found, Mean(float(np.mean(known)) if known else None, total.interval, total.n, total.scenes)
+    dimensions = sorted({row.dimension for row in rows})
+    answered = [row for row in rows if row.score is not None]
+    means = {name: _mean([row for row in answered if row.dimension == name]) for name in dimensions}
+    return means, _mean(answered)
 
 
-def _mean(values: NDArray[np.float64], scenes: NDArray[np.str_], draws: NDArray[np.float64]) -> Mean:
-    if not len(values):
+def _mean(rows: Sequence[ScoredAnswer]) -> Mean:
+    """The mean of the dimensions' means, of rows with a score."""
+    if not rows:
         return Mean(None, None, 0, 0)
-    return Mean(float(values.mean()), interval(draws), len(values), len(np.unique(scenes)))
+    score, scene, dimension = (
+        np.array(column)
+        for column in zip(*((row.score, row.question.unit_of_intervals, row.dimension) for row in rows), strict=True)
+    )
+    mean = float(np.mean([score[dimension == name].mean() for name in np.unique(dimension)]))
+    return Mean(mean, mean_interval(score, scene, dimension), len(rows), len(np.unique(scene)))
 
 
 def write_predictions(rows: Sequence[ScoredAnswer], out: Path) -> None:
