@@ -23,6 +23,7 @@ import numpy as np
 from distortion_bench import distortions
 from distortion_bench import peers as distortion_peers
 from kinematics_bench import kinematics
+from lens import lens_of
 from numpy.typing import NDArray
 from quality_bench import qualities
 from rating_bench import ratings
@@ -161,7 +162,11 @@ def protocols() -> dict[str, float]:
 
     def looking(height: int, width: int) -> Any:
         seen = example_observation("pick up the red cube", ("side", "wrist"))
-        views = {name: replace(view, color=photo(height, width), depth_m=None) for name, view in seen.views.items()}
+        lens = lens_of(width, height)
+        views = {
+            name: replace(view, color=photo(height, width), depth_m=None, intrinsics=lens)
+            for name, view in seen.views.items()
+        }
         return replace(seen, views=views)
 
     processes, urls = [], {}

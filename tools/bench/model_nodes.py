@@ -167,14 +167,13 @@ def large(seen: Any, with_depth: bool = True) -> Any:
     """An observation with views resized to `SIZE_PX`, with depth or without."""
     import cv2
     import numpy as np
+    from lens import lens_of
 
     def enlarged(view: Any) -> Any:
-        (width, height), old = SIZE_PX, view.intrinsics
-        across, down = width / old.width, height / old.height
+        width, height = SIZE_PX
         color = np.ascontiguousarray(cv2.resize(view.color, SIZE_PX, interpolation=cv2.INTER_NEAREST))
         depth_m = np.ones((height, width), np.float32) if with_depth else None
-        intrinsics = type(old)(width, height, old.fx * across, old.fy * down, old.cx * across, old.cy * down)
-        return replace(view, color=color, depth_m=depth_m, intrinsics=intrinsics)
+        return replace(view, color=color, depth_m=depth_m, intrinsics=lens_of(width, height))
 
     return replace(seen, views={name: enlarged(view) for name, view in seen.views.items()})
 

@@ -44,12 +44,13 @@ class Served:
 
     def act(self, observation: dict[str, Any]) -> Any:
         """Deltas (n, 7) on an image under the key `image`."""
-        from merton.world.observation import CameraView, Intrinsics
+        from lens import lens_of
+
+        from merton.world.observation import CameraView
 
         image, seen = observation["image"], self.model.make_example()
         height, width = image.shape[:2]
-        lens = Intrinsics(width, height, width / 2, width / 2, (width - 1) / 2, (height - 1) / 2)
-        view = CameraView(CAMERA, image, None, lens, seen.views[CAMERA].base_from_camera)
+        view = CameraView(CAMERA, image, None, lens_of(width, height), seen.views[CAMERA].base_from_camera)
         return self.model.act(replace(seen, views={CAMERA: view})).deltas
 
     def answer(self, images: list[Any], question: str, max_tokens: int) -> str:
