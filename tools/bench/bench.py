@@ -12,6 +12,7 @@ import platform
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -300,7 +301,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Run every suite, or those named, show it, write the file after each: a failure costs no others."""
+    """Run every suite, or those named, and write the file after each. A failure costs no others; the exit code is 1."""
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.path.append("build/peers")
@@ -318,9 +319,14 @@ def main() -> None:
             result[name] = suite()
         except ImportError as error:
             result[name] = {"skipped": str(error)}
+        except Exception as error:  # whatever a suite raises
+            traceback.print_exc()
+            result[name] = {"failed": f"{type(error).__name__}: {error}"}
         print(json.dumps(result[name], indent=1), file=sys.stderr)
         path.write_text(json.dumps(result, indent=1) + "\n")
     print(path)
+    if failed := [name for name in result if isinstance(result[name], dict) and "failed" in result[name]]:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
