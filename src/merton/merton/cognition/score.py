@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.cognition.unanswered import unanswered
+
 if TYPE_CHECKING:
     from merton.cognition.text import Cider
 
@@ -32,7 +34,10 @@ class CognitionScore:
 
 @dataclass(frozen=True)
 class CognitionScores:
-    """`CognitionScore` of n pairs, each field of shape (n,); `cider` is NaN where it is undefined."""
+    """`CognitionScore` of n pairs, each field of shape (n,); `cider` is NaN where it is undefined.
+
+    All are NaN where one of the two is no answer (`merton.cognition.unanswered`).
+    """
 
     total: NDArray[np.float64]
     bleu: NDArray[np.float64]
@@ -40,8 +45,11 @@ class CognitionScores:
     cider: NDArray[np.float64]
 
 
-def score(reference: str, candidate: str, cider: Cider | None = None) -> CognitionScore:
+def score(reference: str, candidate: str, cider: Cider | None = None) -> CognitionScore | None:
     """Score the answer to the distorted image against the answer to the reference image.
+
+    None where one of the two is no answer: a refusal, or two texts without a word (`merton.cognition.unanswered` says
+    why). A text without a word beside an answer scores 0.
 
     total = (BLEU + ROUGE-L + 0.1 CIDEr) / 3, the paper's weights 1 : 1 : 0.1 scaled to 0..1.
 
@@ -59,7 +67,7 @@ def score(reference: str, candidate: str, cider: Cider | None = None) -> Cogniti
     """
     scores = score_batch([reference], [candidate], cider)
     total, b, r, c = (float(values[0]) for values in (scores.total, scores.bleu, scores.rouge_l, scores.cider))
-    return CognitionScore(total, b, r, None if np.isnan(c) else c)
+    return None if np.isnan(total) else CognitionScore(total, b, r, None if np.isnan(c) else c)
 
 
 def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cider | None = None) -> CognitionScores:
@@ -74,4 +82,6 @@ def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cid
     defined = best > 0
     share = np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * c / np.where(defined, best, 1.0))
     total = np.where(defined, (b + r + share / CIDER_MAXIMUM) / 3, (b + r) / 2)
-    return CognitionScores(total, b, r, np.where(defined, share, np.nan))
+    answered = np.array([not any(unanswered(*pair)) for pair in zip(references, candidates, strict=True)], dtype=bool)
+    values = (np.where(answered, value, np.nan) for value in (total, b, r, np.where(defined, share, np.nan)))
+    return CognitionScores(*values)

@@ -58,7 +58,7 @@ class Scores:
     """The scores of a trial.
 
     Attributes:
-        cognition: likeness of the two answers; None unless there are two.
+        cognition: likeness of the two answers; None unless there are two (`merton.cognition.unanswered`).
         decision: likeness of the two first chunks; None without chunks.
         execution: 0..100; None if the outcome is not scored or there is no run to measure against.
         distance_m: between the final tool positions of the trial and of the run measured against; None without one.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import question_for
-from merton.cognition.words import words
+from merton.cognition.unanswered import unanswered
 from merton.decision.models.base import POLICIES
 from merton.errors import (
     GATE_ERRORS,
@@ -217,7 +217,7 @@ class TrialRun:
     def _ask(self) -> None:
         """The VLM's answers to the reference and to the distorted image, and why there is none.
 
-        An answer without a word is one beside an answer with words; two without a word are none.
+        A refusal and two texts without a word are no answers: two silences are not agreement.
         """
         camera = self.spec.vlm_camera
         said: dict[Side, str | None] = dict.fromkeys(SIDES)
@@ -228,8 +228,10 @@ class TrialRun:
                 said[side] = self.ports.answer(self.agent.vlm, image, self.question, side).text
             except InvalidAnswerError as error:
                 failed[side] = str(error)
-        if all(text is not None and not words(text) for text in said.values()):  # two silences are not agreement
-            said, failed = dict.fromkeys(SIDES), dict.fromkeys(SIDES, "the answer has no word")
+        reasons = unanswered(*(said[side] for side in SIDES))
+        for side, reason in zip(SIDES, reasons, strict=True):
+            if reason:
+                said[side], failed[side] = None, reason
         self.answers, self.unanswered = (said["reference"], said["distorted"]), failed
         if self.spec.couple is not None:
             self.instructions = said

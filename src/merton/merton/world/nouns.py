@@ -23,6 +23,8 @@ VARIED_SHAPES = ("ball", "mug", "bottle", "brick", "spool", "cone")
 SIZES = ("small", "large")
 PLACES = {"left": (0.0, 1.0), "right": (0.0, -1.0), "near": (-1.0, 0.0), "far": (1.0, 0.0)}
 """Word to the direction (x, y) in `base_link` in which the thing stands further than its like."""
+MIDDLES = ("center", "middle")
+"""The words of answers for a place between left and right, and between near and far; no instruction has them."""
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ def _pairs(model: str, outputs: Sequence[Output], scene_of: Mapping[str, str]) -
 def _of_answers(pairs: Sequence[tuple[Output, Output]], outputs: Sequence[Output]) -> dict[str, Any]:
     cider = Cider([output["answer"] for output in outputs])
     scores = cognition_scores([one["answer"] for one, _ in pairs], [other["answer"] for _, other in pairs], cider)
-    shares = scores.cider[~np.isnan(scores.cider)] / CIDER_MAXIMUM
-    return {"cognition": scores.total, "bleu": scores.bleu, "rouge_l": scores.rouge_l, "cider": shares}
+    values = {**vars(scores), "cider": scores.cider / CIDER_MAXIMUM, "cognition": scores.total}
+    return {name: values[name][~np.isnan(values[name])] for name in ("cognition", *DIMENSIONS["cognition"])}
 
 
 def _of_chunks(pairs: Sequence[tuple[Output, Output]]) -> dict[str, Any]:

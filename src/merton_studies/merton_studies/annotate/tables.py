@@ -18,8 +18,8 @@ from merton.cognition.final_answer import VERSION, spoken
 from merton.cognition.models.base import Answer
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
+from merton.cognition.unanswered import unanswered
 from merton.cognition.words import VERSION as WORDS_VERSION
-from merton.cognition.words import words
 from merton.decision.score import score_batch as decision_scores
 from merton.errors import InfrastructureError, InvalidAnswerError
 from merton.results.parquet import parquet_writer, require_pyarrow
@@ -152,7 +152,7 @@ Value = dict[str, Any] | None
 def value_of(cached: CachedResponse | None) -> Value:
     """A response as it is scored: the answer in a VLM's raw text, which is what the cache keeps.
 
-    An answer that was cut off in its reasoning is none: the value says so in "failed".
+    A refusal, and an answer that was cut off in its reasoning, are none: the value says so in "failed".
     """
     value = json.loads(cached.response) if cached else None
     if value is None or "text" not in value:
@@ -161,6 +161,8 @@ def value_of(cached: CachedResponse | None) -> Value:
         answer = spoken(Answer(value["text"], truncated=value.get("truncated", False)))
     except InvalidAnswerError as error:
         return {"failed": str(error), "truncated": True}
+    if reason := unanswered(answer.text, "an answer")[0]:
+        return {"failed": reason, "truncated": answer.truncated}
     return {**value, "text": answer.text}
 
 
@@ -168,8 +170,9 @@ def _is_answered(value: Value) -> bool:
     return value is not None and "failed" not in value
 
 
-def _is_silent(value: Value) -> bool:
-    return value is not None and "text" in value and not words(value["text"])
+def _text(value: Value) -> str | None:
+    """The text of an answer; None of an action."""
+    return value.get("text") if value else None
 
 
 def _pairs(rows: Sequence[AnnotationRow], values: Sequence[Value]) -> list[tuple[int, int]]:
@@ -186,7 +189,7 @@ def _pairs(rows: Sequence[AnnotationRow], values: Sequence[Value]) -> list[tuple
             references.setdefault(key, place)
         reference = references[key]
         both = values[place], values[reference]
-        if all(map(_is_answered, both)) and not all(map(_is_silent, both)):
+        if all(map(_is_answered, both)) and not any(unanswered(*map(_text, both))):
             pairs.append((reference, place))
     return pairs
 

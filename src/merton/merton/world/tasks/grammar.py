@@ -12,7 +12,7 @@ from functools import lru_cache
 from merton.errors import InputError, UnknownNameError
 from merton.world.nouns import SHAPES, VARIED_SHAPES, pattern
 from merton.world.tasks.own import VERBS
-from merton.world.tasks.task import DIRECTIONS, TASKS, Command, Task
+from merton.world.tasks.task import DIRECTIONS, MAT, TASKS, Command, Task, all_props
 
 PLAIN = "plain"
 """The scenes that belong to no split: two shapes, one look, no two things of one colour."""
@@ -85,3 +85,29 @@ def find(text: str) -> Command | None:
         for match in re.finditer(rf"\b{form.pattern}\b", words)
     ]
     return max(found, key=lambda end_and_command: end_and_command[0], default=(0, None))[1]
+
+
+def kinds_of_things() -> tuple[str, ...]:
+    """The words for the things of all scenes: shapes, the mat, and the props of the tasks."""
+    return tuple(dict.fromkeys((*SHAPES, *VARIED_SHAPES, MAT, *(prop.name for prop in all_props()))))
+
+
+def action_words() -> dict[str, str]:
+    """Every word for an action, in its inflections, to the verb that it stands for.
+
+    The words are the verbs of the tasks and those that begin a step of a plan (`Task.plan`). One that is in the plan of
+    a single task stands for its verb, as "turn" for "twist" and "lift" for "pick"; others, as "grasp", for themselves.
+    """
+    verbs: dict[str, str] = {}
+    for task in TASKS.values():
+        for step in task.plan.split(","):
+            word = step.split()[0] if step.strip() else task.name
+            verbs[word] = word if word in verbs else task.name
+    verbs.update({name: name for name in TASKS})
+    return {form: verb for word, verb in verbs.items() for form in _inflected(word)}
+
+
+def _inflected(verb: str) -> tuple[str, ...]:
+    """The regular forms of a verb: "place", "places", "placing", "placed"."""
+    stem = verb.removesuffix("e")
+    return (verb, f"{verb}s", f"{verb}es", f"{stem}ing", f"{stem}{verb[-1]}ing", f"{stem}ed")
