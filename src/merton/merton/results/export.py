@@ -6,9 +6,10 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import sqlalchemy as sa
@@ -47,11 +48,23 @@ MATCHES = {"agent": "string", "case": "string", "score": "float64"}
 """Columns of the table `matches`, which is computed from trials and scores."""
 
 
-def export(store: ResultStore, path: Path, table: str = "trials") -> int:
+def export(
+    store: ResultStore,
+    path: Path,
+    table: str = "trials",
+    further: Mapping[str, Mapping[tuple[str, str], float]] = MappingProxyType({}),
+) -> int:
     """Write a table of the record to a file, whole or not at all; the end of its name decides the format.
 
     Parquet and JSON name the versions and hashes behind the rows (`about`), CSV has no place for them. An unknown
     value is null, in CSV an empty cell.
+
+    Args:
+        store: the record.
+        path: of the file.
+        table: a name of `TABLES`, or "matches".
+        further: columns of the table `trials` that the record has not, behind its own: name to the values by agent and
+            test case.
 
     Returns:
         The number of rows.
@@ -67,6 +80,8 @@ def export(store: ResultStore, path: Path, table: str = "trials") -> int:
         raise UnknownNameError("table", table, names)
     with store.database.reading() as connection:
         kinds, each = _rows(store, connection, table)
+        if further:
+            kinds, each = _widened(kinds, each, further)
         about = {
             "merton_version": merton.__version__,
             "schema_version": SCHEMA_VERSION,
@@ -91,6 +106,19 @@ def _rows(store: ResultStore, connection: sa.Connection, table: str) -> tuple[di
     statement = TABLES[table].execution_options(yield_per=ROWS_AT_ONCE)
     kinds = {column.name: _kind(column.type) for column in TABLES[table].selected_columns}
     return kinds, lambda: (tuple(row) for row in connection.execute(statement))
+
+
+def _widened(
+    kinds: dict[str, str], each: Callable[[], Rows], further: Mapping[str, Mapping[tuple[str, str], float]]
+) -> tuple[dict[str, str], Callable[[], Rows]]:
+    """The same with further columns of numbers, of which a trial may have none."""
+    agent, case = (list(kinds).index(name) for name in ("agent", "case"))
+    columns = list(further.values())
+
+    def rows() -> Rows:
+        return ((*row, *(column.get((row[agent], row[case])) for column in columns)) for row in each())
+
+    return kinds | dict.fromkeys(further, "float64"), rows
 
 
 def _kind(type_: sa.types.TypeEngine[Any]) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "attribution",
+    "beside",
     "execution",
     "execution_page",
     "execution_study",

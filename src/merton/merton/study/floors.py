@@ -15,16 +15,14 @@ from functools import partial
 import numpy as np
 
 from merton.cognition.score import score_batch as cognition_scores
+from merton.cognition.slots import slots_batch
 from merton.cognition.text import Cider, words
 from merton.decision.score import score_batch as decision_scores
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.results.decisions import inert_dimensions
 from merton.statistics.means import mean
-from merton.study.outputs import DIMENSIONS, Output, references
+from merton.study.outputs import BESIDE, DIMENSIONS, Output, references, scene_pairs
 from merton.world.action import ActionChunk
-
-PARTNERS = 10
-"""The most other scenes that each reference is compared with, so that the time grows only linearly with the study."""
 
 CONSTANT = 0.999
 """Outputs for different images that are more alike than this do not depend on the image."""
@@ -42,7 +40,8 @@ class Floor:
         normalised: (raw - floor) / (maximum - floor): 0 is chance, 1 perfect, less than 0 worse than chance; None for
             constant output, which leaves nothing between floor and maximum.
         constant: the outputs do not depend on the image.
-        dimensions: the floors of the three dimensions, 0..1; empty without a floor.
+        dimensions: the floors of the three dimensions and of the slots beside cognition, 0..1; empty without a floor.
+            The own spread beside decision has none: 0 is as far as another scene's decision.
         inert: of the decision, dimensions of `merton.world.action.DIMENSION_NAMES` that have one value whatever the
             image, and so always add full similarity; empty for constant output, where that holds for all.
     """
@@ -88,9 +87,7 @@ def _chance(
     """Mean over tasks of the mean over pairs of scenes, by dimension; empty if no task has two scenes."""
     tasks = []
     for scenes in by_task.values():
-        shifts = range(1, min(len(scenes), PARTNERS + 1))
-        pairs = [(one, scenes[(i + shift) % len(scenes)]) for shift in shifts for i, one in enumerate(scenes)]
-        means = {name: mean(values) for name, values in score(pairs).items()}
+        means = {name: mean(values) for name, values in score(scene_pairs(scenes)).items()}
         tasks.append({name: value for name, value in means.items() if value is not None})
     names = dict.fromkeys(name for task in tasks for name in task)
     return {name: float(np.mean([task[name] for task in tasks if name in task])) for name in names}
@@ -98,14 +95,16 @@ def _chance(
 
 def _of_answers(pairs: list[tuple[Output, Output]], cider: Cider | None) -> dict[str, list[float]]:
     answers = [(one.answers[0], other.answers[0]) for one, other in pairs if one.answers and other.answers]
-    scores = cognition_scores([one for one, _ in answers], [other for _, other in answers], cider)
-    cider_shares = (scores.cider[~np.isnan(scores.cider)] / 10.0).tolist()
-    return {
-        "cognition": scores.total.tolist(),
-        "bleu": scores.bleu.tolist(),
-        "rouge_l": scores.rouge_l.tolist(),
-        "cider": cider_shares,
+    ones, others = [one for one, _ in answers], [other for _, other in answers]
+    scores = cognition_scores(ones, others, cider)
+    values = {
+        "cognition": scores.total,
+        "bleu": scores.bleu,
+        "rouge_l": scores.rouge_l,
+        "cider": scores.cider / 10.0,
+        "slots": slots_batch(ones, others),
     }
+    return {name: found[~np.isnan(found)].tolist() for name, found in values.items()}
 
 
 def _of_chunks(pairs: list[tuple[Output, Output]]) -> dict[str, list[float]]:
@@ -121,7 +120,8 @@ def _floor(stage: str, row: AgentRow, chance: Scores, repeats: bool) -> Floor:
     raw, total = getattr(row, stage), chance.get(stage)
     constant = repeats or (total is not None and total >= CONSTANT)
     normalised = None if raw is None or total is None or constant else (raw - total) / (1.0 - total)
-    return Floor(raw, total, normalised, constant, {name: chance[name] for name in DIMENSIONS[stage] if name in chance})
+    names = (*DIMENSIONS[stage], BESIDE[stage])
+    return Floor(raw, total, normalised, constant, {name: chance[name] for name in names if name in chance})
 
 
 def _repeats(outputs: Sequence[Output]) -> bool:

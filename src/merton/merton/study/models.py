@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.results.tables import read_columns
 from merton.statistics.correlation import alike_beside, average_with_interval, correlations_with_intervals
 from merton.statistics.intervals import Interval
-from merton.study.outputs import DIMENSIONS, Output
+from merton.study.outputs import BESIDE, DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
 COLUMNS = ("model", "scene", "image", "task", "dimension", "level", "score")
@@ -36,7 +36,8 @@ class ScoreTable:
         image: the scene and distortion (text); image, task and level together identify the image pair of a score, so
             two models saw the same pair if all three are equal. Of a run: "<scene>.<distortion>".
         task: name of the task (text).
-        dimension: "bleu", "rouge_l", "cider", "position", "rotation", "state", or the name of a stage for its total.
+        dimension: "bleu", "rouge_l", "cider", "position", "rotation", "state", the name of a stage for its total, or
+            that of the score beside it, "slots" or "own_spread".
         level: level of the distortion, 1..5; 0 for the undistorted image (whole number).
         score: 0..1, CIDEr too.
     """
@@ -193,9 +194,10 @@ def decision_by_study_range(outputs: Iterable[Output]) -> list[tuple[str, dict[s
 
 
 def stages(table: ScoreTable) -> dict[str, tuple[str, ...]]:
-    """Stage to those of its dimensions that are in the table, the stage's own name (the total) first if it is."""
+    """Stage to those of its dimensions that are in the table: its total first, the score beside it last."""
     there = set(np.unique(table.dimension).tolist())
-    found = {stage: tuple(name for name in (stage, *names) if name in there) for stage, names in DIMENSIONS.items()}
+    named = {stage: (stage, *names, BESIDE[stage]) for stage, names in DIMENSIONS.items()}
+    found = {stage: tuple(name for name in names if name in there) for stage, names in named.items()}
     return {stage: names for stage, names in found.items() if names}
 
 

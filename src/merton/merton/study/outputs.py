@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,10 @@ from merton.world.action import ActionChunk
 
 DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position", "rotation", "state")}
 """The three dimensions of a stage's score, each 0..1 here: CIDEr is divided by 10."""
+BESIDE = {"cognition": "slots", "decision": "own_spread"}
+"""The second score beside a stage's, 0..1, which is no part of it (`merton.study.beside`)."""
+PARTNERS = 10
+"""The most other scenes that each reference is compared with, so that the time grows only linearly with the study."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Output:
         models: stage ("cognition", "decision") to the name of the model behind it; the agent's id if not recorded.
         answers: to the reference image and to the distorted one.
         chunks: decided on the reference images and on the distorted ones.
-        scores: stage to {dimension: 0..1}, the stage's own name among them for the total.
+        scores: stage to {dimension: 0..1}, the stage's own name among them for the total, and the score beside it
+            where `merton.study.beside.scored` has added it.
     """
 
     agent: str
@@ -54,6 +59,12 @@ def references(outputs: Iterable[Output], agent: str) -> dict[str, list[Output]]
         if output.agent == agent and output.case.is_reference:
             found.setdefault(output.case.task, []).append(output)
     return found
+
+
+def scene_pairs(scenes: Sequence[Output]) -> list[tuple[Output, Output]]:
+    """Every undistorted trial of one task with at most `PARTNERS` others, of other scenes."""
+    shifts = range(1, min(len(scenes), PARTNERS + 1))
+    return [(one, scenes[(i + shift) % len(scenes)]) for shift in shifts for i, one in enumerate(scenes)]
 
 
 def _output(record: TrialRecord, detail: Mapping[str, Any]) -> Output:

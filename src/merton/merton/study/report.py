@@ -25,6 +25,7 @@ from merton.results.store import ResultStore
 from merton.results.text import places, printable
 from merton.statistics.means import mean
 from merton.study import (
+    beside,
     execution_page,
     execution_study,
     figures,
@@ -79,7 +80,7 @@ TROUBLES_SHOWN = 2000
 
 
 def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
-    """Write `report.html` and `trials.csv` into a run's directory; of a staircase `thresholds.csv` too.
+    """Write `report.html`, `trials.csv` and `model_scores.csv` into a run's directory; of a staircase `thresholds.csv`.
 
     Reads run.json, experiment.yaml, results.sqlite and, for the pictures, trials/<id>/; files that a trial lacks are
     shown as missing. The page needs no other file and makes no request; its links lead to files of the run.
@@ -103,12 +104,14 @@ def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
         raise InputError(f"{run / 'run.json'} is missing or is not a JSON object")
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
-        export.export(store, run / "trials.csv")
+        recorded = beside.scored(outputs.read(run, records))
+        export.export(store, run / "trials.csv", further=beside.by_trial(recorded))
+    _write(run / "model_scores.csv", beside.as_csv(beside.stage_scores(recorded)))
     found = thresholds.thresholds(records) if _is_staircase(facts) else []
     if found:
         _write(run / "thresholds.csv", thresholds.as_csv(found))
     target = run / "report.html"
-    _write(target, render(run, facts, records, found, planned))
+    _write(target, render(run, facts, records, recorded, found, planned))
     return target
 
 
@@ -116,10 +119,14 @@ def render(
     run: Path,
     facts: Mapping[str, Any],
     records: Sequence[TrialRecord],
+    recorded: Sequence[outputs.Output],
     found_thresholds: Sequence[Threshold] = (),
     planned: int | None = None,
 ) -> str:
-    """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml."""
+    """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml.
+
+    `recorded` are the outputs of the trials, as `beside.scored` gives them.
+    """
     board = snapshots.of_trials(records)
     agents = [row.id for row in board.agents]
     lookers = [row.id for row in looking(board.agents)]
@@ -127,7 +134,6 @@ def render(
     sensitive = [row.id for row in most_sensitive(board, lost)] or agents
     study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
-    recorded = outputs.read(run, records)
     chance = floors.floors(recorded, board)
     cards = gallery.build(run, records, sensitive, losses.by_distortion(records, sensitive))
     return (
@@ -152,6 +158,7 @@ def render(
             breakdowns=_breakdowns(records, agents, lookers),
             floors=chance,
             model_studies=sections.model_studies(models.from_outputs(recorded)),
+            stage_scores=beside.stage_scores(recorded),
             decision_by_study_range=models.decision_by_study_range(recorded),
             models_open=False,
             stages=stages(records, lookers, _mean_floors(chance, lookers)),
@@ -239,6 +246,7 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
         target,
         page.render(
             model_studies=sections.model_studies(table),
+            stage_scores={},
             decision_by_study_range=(),
             models_open=True,
             source=Path(scores).name,

@@ -7,6 +7,7 @@ from pathlib import Path
 FILES = {
     "results.sqlite": "the record: one row a trial",
     "trials.csv": "the same rows for a spreadsheet",
+    "model_scores.csv": "the models’ scores of answers and decisions, for a spreadsheet",
     "trials/": "a folder for each trial: answers, actions, path, scores, and the pictures that were seen",
     "references/": "the undistorted runs of the oracle that were added, to measure failures against",
     "recording.mcap": "everything that the graph said",

@@ -21,10 +21,12 @@ DIMENSION_LABELS = {
     "bleu": "BLEU (precision)",
     "rouge_l": "ROUGE-L (recall)",
     "cider": "CIDEr (semantics)",
+    "slots": "slots (named alike)",
     "decision": "decision, total",
     "position": "position",
     "rotation": "rotation",
     "state": "state (gripper)",
+    "own_spread": "own spread",
 }
 """Dimension to how the report calls it; in brackets the paper's word."""
 
@@ -43,7 +45,7 @@ class ModelStudy:
     """One stage of the study of models.
 
     Attributes:
-        dimensions: the total and the three dimensions, as far as there are scores.
+        dimensions: the total, the three dimensions and the score beside the total, as far as there are scores.
         charts: model to its line for each dimension.
         profiles: dimension to its models.
         correlations: dimension, totals apart, to its matrix; empty for fewer than two models.
