@@ -17,7 +17,8 @@ class Voiceless(VisionLanguageModel):
 
     Args:
         how: "raises", "none" (None for an answer), "no text" (None for its text), "distorted" (raises for a picture
-            that is all of one colour), "empty" (an answer without a word), "package" (an import fails), "socket".
+            that is all of one colour), "empty" (an answer without a word), "refuses", "blind" (refuses such a picture),
+            "package" (an import fails), "socket".
     """
 
     def __init__(self, name: str, how: str) -> None:
@@ -32,6 +33,8 @@ class Voiceless(VisionLanguageModel):
             raise ConnectionRefusedError(111, "Connection refused")
         if self.how == "raises" or (self.how == "distorted" and np.ptp(images[0]) == 0):
             raise RuntimeError("shapes do not fit")
+        if self.how == "refuses" or (self.how == "blind" and np.ptp(images[0]) == 0):
+            return Answer("Sorry, I can't see the image.")
         text = {"no text": None, "empty": ""}.get(self.how, "the red cube is on the left side of the table")
         return Answer(text)  # type: ignore[arg-type]
 

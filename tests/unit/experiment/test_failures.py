@@ -46,7 +46,7 @@ from merton.results.trial_files import shown_answers
 from merton.study.sections import troubles
 from runs import details, records, small_run
 
-HOWS = ("raises", "none", "no text", "distorted", "empty", "package", "socket")
+HOWS = ("raises", "none", "no text", "distorted", "empty", "refuses", "blind", "package", "socket")
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +103,8 @@ def done(ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, spec: ExperimentSpe
         ("vlm-raises", (None, None), "vlm-raises gave no answer to either image: RuntimeError: shapes do not fit"),
         ("vlm-none", (None, None), "gave no answer to either image: vlm-none gave nothing (None) instead of an answer"),
         ("vlm-no-text", (None, None), "the answer of vlm-no-text is no text but nothing (None)"),
+        ("vlm-refuses", (None, None), 'to either image: the answer is a refusal: "Sorry, I can\'t see the image."'),
+        ("vlm-blind", ("the red", None), "vlm-blind gave no answer to the distorted image: the answer is a refusal:"),
         ("vlm-distorted", ("the red", None), "vlm-distorted gave no answer to the distorted image: RuntimeError"),
     ],
 )

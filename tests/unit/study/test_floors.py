@@ -71,7 +71,7 @@ def test_the_floor_is_the_score_against_other_scenes_of_the_task() -> None:
     assert found["cognition"].floor == pytest.approx(floor)
     assert found["cognition"].raw == 0.8
     assert found["cognition"].normalised == pytest.approx((0.8 - floor) / (1 - floor))
-    assert set(found["cognition"].dimensions) == {"bleu", "rouge_l", "cider"}
+    assert set(found["cognition"].dimensions) == {"bleu", "rouge_l", "cider", "slots"}
     assert all(0 <= value <= 1 for value in found["cognition"].dimensions.values())
     floor = np.mean([np.mean(values) for values in moves.values()])
     assert found["decision"].floor == pytest.approx(floor)

@@ -87,7 +87,7 @@ _FORMS = (
     # requests and offers
     r"(?:(?:could|can|would) you )?(?:please )?(?:kindly )?"
     r"(?:provide|upload|share|attach|resend|send|describe|rephrase|give me|tell me) "
-    rf"(?:(?:me|us) )?(?:it|them|(?:with )?(?:more|further|additional|{_PICTURE}"
+    rf"(?:(?:me|us) )?(?:it|them|one|(?:with )?(?:more|further|additional|{_PICTURE}"
     r"|(?:an?|the|your) (?:\w+ )?(?:description|detail|question|request|text|information|context)s?))\b.*",
     r"(?:please )?try again(?: later)?",
     r"(?:please )?let me know (?:if|how)\b.*",
