@@ -223,11 +223,13 @@ def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
     assert scored(evidence, 9).error_code == 500
     other_frame = replace(evidence, first_chunks=(still, replace(moved, frame="tcp")))
     assert scored(other_frame, TrialResult.SUCCESS).error_code == 500
-    for answers in ((text, None), (None, None), ("", ""), ("", None)):
+    for answers in ((text, None), (None, None), ("", ""), ("", None), (text, ""), (text, "Sorry.")):
         said = replace(evidence, answers=answers)
         response = scored(said, TrialResult.SUCCESS)
         assert trial_messages.scores_of(response) == score(said, Outcome.SUCCESS), "as in one process"
-        assert np.isnan(response.cognition) == (None in answers), "none is no answer, and an empty one is"
+        assert np.isnan(response.cognition) == (answers != (text, "")), (
+            "an empty text beside an answer alone has a score"
+        )
     little = Evidence((text, text), (), None, None, b)
     response = scored(little, TrialResult.FAILURE)
     assert all(np.isnan([response.cider, response.decision, response.state, response.execution, response.distance]))

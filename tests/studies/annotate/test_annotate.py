@@ -47,7 +47,7 @@ from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import DatasetImage, ReferenceImage, pixels_sha256, read_dataset
 from merton_studies.annotate.prompting import ModelRunner
 from merton_studies.annotate.run import ROUNDS, Progress, Summary, annotate
-from merton_studies.annotate.tables import ANNOTATIONS, LOG, SCORES
+from merton_studies.annotate.tables import ANNOTATIONS, LOG, SCORES, value_of
 from merton_studies.annotate.work import Job, rows_and_jobs
 from merton_studies.cli import annotate as commands
 from merton_studies.opinions import opinion
@@ -232,6 +232,20 @@ def test_a_failing_model_is_an_outcome_of_that_request_alone(dataset: Path, cata
     asked = len(calls_in(catalogue))
     assert run(dataset, ["blinded"], tmp_path / "one").requested == 0
     assert len(calls_in(catalogue)) == asked
+
+
+def test_a_refusal_is_a_failure_of_the_model_with_its_words() -> None:
+    def value(text: str) -> dict[str, Any] | None:
+        return value_of(CachedResponse(json.dumps({"text": text, "truncated": False}), 0.1))
+
+    assert value("I cannot see a red cup on the table.") == {
+        "text": "I cannot see a red cup on the table.",
+        "truncated": False,
+    }
+    assert value("<think>hm</think>Sorry, I can't see the image.") == {
+        "failed": 'the answer is a refusal: "Sorry, I can\'t see the image."',
+        "truncated": False,
+    }
 
 
 def test_each_request_of_a_batch_has_an_outcome_of_its_own(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
