@@ -227,9 +227,7 @@ def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
         said = replace(evidence, answers=answers)
         response = scored(said, TrialResult.SUCCESS)
         assert trial_messages.scores_of(response) == score(said, Outcome.SUCCESS), "as in one process"
-        assert np.isnan(response.cognition) == (answers != (text, "")), (
-            "an empty text beside an answer alone has a score"
-        )
+        assert np.isnan(response.cognition) == (answers != (text, "")), "an empty text beside an answer has one"
     little = Evidence((text, text), (), None, None, b)
     response = scored(little, TrialResult.FAILURE)
     assert all(np.isnan([response.cider, response.decision, response.state, response.execution, response.distance]))

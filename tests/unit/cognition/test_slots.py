@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from merton.cognition.slots import Mention, mentions, slots, slots_batch
 from merton.errors import InputError
 from merton.world.nouns import COLORS, PLACES, SHAPES, VARIED_SHAPES
-from merton.world.tasks import TASKS, example_of
-from merton.world.tasks.grammar import action_words, kinds_of_things
+from merton.world.tasks import TASKS, action_words, example_of, kinds_of_things
 
 SENTENCES = st.lists(
     st.sampled_from(["the", "red", "blue", "cup", "mat", "left", "far", "not", "no", "push", "it", "turn", ",", "."]),

@@ -60,7 +60,13 @@ NODE_FOLDERS = ("ros", "recording", "arm", "cell", "cameras", "models", "experim
 STAGES = ("perception", "cognition", "decision", "execution")
 ACTION = "merton.world.action"
 FORMULAS = {
-    "study": ("merton.cognition.score", "merton.cognition.text", "merton.decision.score", ACTION),
+    "study": (
+        "merton.cognition.score",
+        "merton.cognition.slots",
+        "merton.cognition.text",
+        "merton.decision.score",
+        ACTION,
+    ),
     "results": (ACTION,),
 }
 """The definitions of scores, and the form of an action, know no robot and no model, so these wings may use them."""

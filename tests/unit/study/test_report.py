@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -273,6 +274,26 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
+def test_a_second_score_stands_beside_those_of_answers_and_decisions(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    make_fake_run(directory, agents=("servo", "hold"), seeds=2, **SMALL)
+    text, _ = page_of(directory)
+    with (directory / "model_scores.csv").open(encoding="utf-8") as file:
+        rows = {(row["model"], row["score"]): row for row in csv.DictReader(file)}
+    assert {score for _, score in rows} == {"cognition", "slots", "decision", "own_spread"}
+    for row in rows.values():
+        count = int(row["trials"])
+        assert (row["mean"] == "") == (count == 0)
+        assert not count or 0 <= float(row["low"]) <= float(row["mean"]) <= float(row["high"]) <= 1
+    assert rows["hold", "own_spread"]["reason"] == "it decides the same in all scenes of the task"
+    assert text.count("it decides the same in all scenes of the task") == 1
+    with (directory / "trials.csv").open(encoding="utf-8") as file:
+        trials = list(csv.DictReader(file))
+    assert [*trials[0]][-2:] == ["slots", "own_spread"]
+    told = [float(trial["slots"]) for trial in trials if trial["slots"] and int(trial["level"]) > 0]
+    assert len(told) == sum(int(row["trials"]) for row in rows.values() if row["score"] == "slots") > 0
+
+
 def test_every_score_has_its_floor_and_constant_output_is_flagged(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     make_fake_run(directory, agents=("servo", "hold"), seeds=2, **SMALL)
@@ -285,7 +306,7 @@ def test_every_score_has_its_floor_and_constant_output_is_flagged(tmp_path: Path
     }
     assert set(rows) == {(a, s) for a in ("servo", "hold") for s in ("cognition", "decision", "execution")}
     assert rows["hold", "decision"][1:] == [
-        "1.00",
+        "1.000",
         "–",
         "position 1.00 · rotation 1.00 · state 1.00",
         "constant output",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from merton.cognition.unanswered import unanswered
 from merton.cognition.words import words
 from merton.world.nouns import COLORS, MIDDLES, PLACES, SIZES
-from merton.world.tasks.grammar import action_words, kinds_of_things
+from merton.world.tasks import action_words, kinds_of_things
 
 _CLAUSE = re.compile(r"[.,;:!?\n()]+|\bbut\b")
 _NEGATIONS = {"no", "not", "never", "none", "nothing", "neither", "nor", "without", "cannot", "unseen", "unable"}

@@ -4,7 +4,18 @@ Directions are the robot's: in `base_link`, left is +y, right is -y, forward is 
 """
 
 from merton.world.nouns import COLORS, SHAPES
-from merton.world.tasks.grammar import PLAIN, SPLITS, example_of, find, parse, scene_of, split_and_verb, task_names
+from merton.world.tasks.grammar import (
+    PLAIN,
+    SPLITS,
+    action_words,
+    example_of,
+    find,
+    kinds_of_things,
+    parse,
+    scene_of,
+    split_and_verb,
+    task_names,
+)
 from merton.world.tasks.own import VERBS
 from merton.world.tasks.prop import Joint, MovingPart, Prop
 from merton.world.tasks.room import PLAIN_OBJECT, VARIED_OBJECT, Neighbour, Site, Stand
@@ -46,10 +57,12 @@ __all__ = [
     "Situation",
     "Stand",
     "Task",
+    "action_words",
     "all_props",
     "example_of",
     "excess",
     "find",
+    "kinds_of_things",
     "lab_files",
     "parse",
     "prop_of",
