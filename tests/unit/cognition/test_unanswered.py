@@ -35,6 +35,13 @@ There is no image.
 I do not have the ability to see images.
 I'm sorry, but the image is not available.
 I must decline.
+As an AI, I do not have eyes.
+It is not possible for me to help with that.
+I do not feel comfortable answering that.
+It looks like there is no image attached.
+The image cannot be displayed.
+I am sorry, but I cannot describe this image.
+I am a text-based AI and cannot process visual inputs.
 I refuse to answer.
 I won't answer that question.
 I cannot provide an answer to that question.
@@ -56,6 +63,9 @@ I'm sorry, the cube has fallen.
 Sorry, give me the red cup.
 Sorry, I will try to grasp the red cup
 As an AI, I see a red cube to the left.
+I am an AI assistant and I see a red cup
+I am an AI assistant and the cup is left
+As a model I grasp the cup and I cannot see images of it
 As an assistant robot, I pick up the cube
 I cannot see the image on the mug
 I cannot see the picture at the wall

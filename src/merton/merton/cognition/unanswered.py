@@ -30,12 +30,18 @@ QUOTED = 120
 """Most characters of a refusal in the reason."""
 _LONGEST = 1_000
 """Characters of a refusal; a longer text says something else too."""
-_CLAUSE = re.compile(r"[.,;:!?\n\u2026\u2013\u2014()\"*]+|\s-\s|\b(?:but|however|therefore|so)\b(?!\s+sorry)")
+_CLAUSE = re.compile(
+    r"[.,;:!?\n\u2026\u2013\u2014()\"*]+|\s-\s|\b(?:but|however|therefore|so)\b(?!\s+sorry)"
+    r"|\band\b(?=\s+(?:i|cannot)\b)"
+)
 """The ends of a clause."""
 
+_MODEL = r"an? (?:[\w-]+ ){0,4}?(?:ai|model|assistant|chatbot)(?: (?:model|assistant|chatbot))?"
+_SEEMS = r"(?:it (?:seems|appears|looks) (?:that |like )?)?"
 _WHO = (
-    r"(?:(?:and )?(?:unfortunately |regrettably )?(?:it (?:seems|appears) (?:that |like )?|i am afraid (?:that )?)?"
-    r"(?:as an? [\w -]*?(?:ai|model|assistant) )?(?:i|we) )?"
+    r"(?:(?:and )?(?:unfortunately |regrettably )?"
+    rf"(?:{_SEEMS}|i am afraid (?:that )?)"
+    rf"(?:as {_MODEL} )?(?:i|we) )?"
 )
 _HOW = r"(?:really |currently |simply |just |actually |still |unfortunately |directly |physically )*"
 _NOT = (
@@ -48,12 +54,12 @@ _PICTURE = (
     r"(?:(?:the|this|that|these|those|any|an?|your|its|such) )?"
     r"(?:(?:attached|provided|given|uploaded|shared|actual) )?"
     r"(?:images?|pictures?|photos?|photographs?|screenshots?|attachments?|files?"
-    r"|visual (?:content|information|input|data))"
+    r"|visual (?:content|information|inputs?|data))"
 )
 _AFTER_PICTURE = (
     r"(?: (?:(?:that )?you\b|provided|attached|uploaded|shared|directly|itself|here|at all|right now"
     r"|at (?:this|the) (?:time|moment)"
-    r"|in this (?:conversation|chat|message|context)|(?:because|since|as) (?:i|we|no|none|there|you)\b"
+    r"|in this (?:conversation|chat|message|context)|(?:because|since|as) (?:i|we|no|none|there|you|an?)\b"
     r"|(?:or|and) (?:i|videos?|pictures?|photos?|files?|other|visual|cannot|am|do|view|see|process|interpret)\b).*)?"
 )
 _THAT = r"(?:this|that|it|your|the|these|those|such|any)"
@@ -64,8 +70,7 @@ _FORMS = (
     r"(?:(?:my|our|i|we|sincere|please accept my) )*apolog(?:y|ies|ise|ize)(?: for\b.*)?",
     r"(?:unfortunately|regrettably|thank you|thanks|hello|hi)(?: for\b.*)?",
     # the model about itself
-    r"(?:as|being) an? [\w -]*?\b(?:ai|model|assistant|chatbot)(?: [\w -]*?(?:developed|created|trained|made) by .*)?",
-    r"i am (?:just |only |merely )?an? [\w -]*?\b(?:ai|model|assistant|chatbot)(?: [\w -]*)?",
+    rf"(?:as|being|i am(?: just| only| merely)?) {_MODEL}(?: (?:developed|created|trained|made) by .*)?",
     # refusals of a request
     rf"{_NOT}(?:help|assist)(?: (?:you|with|in|on)\b.*)?",
     rf"{_NOT}(?:comply|answer|respond|reply|continue|proceed|engage|participate)(?: (?:with|to|in|{_THAT})\b.*)?",
@@ -73,15 +78,20 @@ _FORMS = (
     rf"(?: {_THAT}(?: [\w-]+)? ?(?:request|question|topic|prompt|query)s?\b.*| (?:this|that))",
     rf"{_NOT}(?:provide|give|offer|generate|share)(?: you)?(?: (?:with|{_THAT}|an?))* ?"
     r"(?:this|that|answers?|responses?|replies|reply|assistance|help|information|guidance|instructions?|descriptions?)\b.*",
-    rf"{_WHO}(?:must|have to|would like to|respectfully)? ?(?:decline|refuse)",
+    rf"{_WHO}(?:must |have to |would like to |respectfully )?(?:decline|refuse)(?: {_THAT}(?: \w+)?)?",
+    rf"{_WHO}(?:do not feel|am not) comfortable (?:answering|with|providing|doing)\b.*",
+    r"it is not possible for me to (?:help|assist|answer|respond|comply)\b.*",
     r"(?:that|this) is (?:not something|something) i (?:can|cannot|could|am able to) (?:help|assist|do)\b.*",
     r"(?:this|that|your|the) (?:request|question|prompt|content)(?: [\w]+)? (?:violates|goes against|is against) .*",
     # refusals of the image
-    rf"{_NOT}(?:see|view|process|analy[sz]e|interpret|access|display|open|examine|read|perceive|look at|load)"
+    rf"{_NOT}(?:see|view|process|analy[sz]e|interpret|access|display|open|examine|read|perceive|look at|load|describe)"
     rf"(?: (?:or|and) \w+)* {_PICTURE}{_AFTER_PICTURE}",
     rf"{_WHO}do not (?:see|have|have access to|receive|have the ability to see) {_PICTURE}{_AFTER_PICTURE}",
-    rf"(?:there is|i see) no {_PICTURE}{_AFTER_PICTURE}|no {_PICTURE}(?: (?:was|is|has been))?"
+    rf"{_WHO}(?:do not have|lack) (?:the (?:ability|capability|capacity) to (?:see|view)|eyes|vision)"
+    rf"(?: {_THAT} scene)?",
+    rf"{_SEEMS}(?:there is|i see) no {_PICTURE}{_AFTER_PICTURE}|{_SEEMS}no {_PICTURE}(?: (?:was|is|has been))?"
     r"(?: (?:provided|attached|given|uploaded|available|shared))?",
+    rf"{_PICTURE} (?:cannot|could not) be (?:displayed|loaded|opened|processed|viewed|accessed)",
     rf"{_PICTURE} (?:is|was|could|did|does|has)(?: been)? not (?:been )?(?:be )?"
     r"(?:available|load|loaded|provided|attached|visible to me|accessible)\b.*",
     # requests and offers
