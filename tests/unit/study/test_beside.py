@@ -49,7 +49,7 @@ def test_it_does_not_depend_on_the_size_of_the_movements(scale: float) -> None:
     def larger(one: Output) -> Output:
         assert one.chunks is not None
         chunks = [replace(part, deltas=part.deltas * np.array([scale, *[1] * 6])) for part in one.chunks]
-        total = decision_score(*chunks).total
+        total = decision_score(chunks[0], chunks[1]).total
         return replace(one, chunks=(chunks[0], chunks[1]), scores={**one.scores, "decision": {"decision": total}})
 
     found = beside.scored([larger(one) for one in [*SCENES, output(1, 0.005)]])[-1].scores["decision"]
