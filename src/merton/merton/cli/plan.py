@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +15,29 @@ from merton.errors import InputError
 from merton.results.text import counted
 
 if TYPE_CHECKING:
-    from merton.study.variance import Components
+    from merton.study.power import ExperimentSize, Quantity
+    from merton.study.variance import PairedComponents
 
 TRIAL_KB = 82.0
 """Files of a trial of the quickstart [kB]."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The numbers that a plan rests on.
+
+    Attributes:
+        parts: by value.
+        factors: the least and the largest multiple of these variances that another experiment may have.
+        trial_s, trial_kb: of a trial [s], [kB].
+        notes: sentences about them.
+    """
+
+    parts: Mapping[str, PairedComponents]
+    factors: tuple[float, float]
+    trial_s: float
+    trial_kb: float
+    notes: tuple[str, ...] = ()
 
 
 def plan_command(
@@ -29,16 +51,16 @@ def plan_command(
         ),
     ] = None,
     points: Annotated[
-        float, typer.Option(min=0.1, max=100.0, help="The difference to resolve, in points of 100.")
+        float, typer.Option(min=0.1, max=100.0, help="The difference or drop to resolve, in points of 100.")
     ] = 10,
     power: Annotated[float, typer.Option(min=0.1, max=0.999, help="Chance to see a difference that is there.")] = 0.8,
 ) -> None:
-    """Say which differences between two agents an experiment resolves, and what more would cost."""
+    """Say which drops and differences of two agents an experiment resolves, and what more would cost."""
     from merton.config import load
     from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration
     from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
-    from merton.study.power import ASSUMED, ExperimentSize, forecast
+    from merton.study.power import ASSUMED, ASSUMED_RANGE, ExperimentSize, Quantity
 
     spec = load(experiment, ExperimentSpec)
     if spec.levels == STAIRCASE:
@@ -47,44 +69,89 @@ def plan_command(
             "nothing; docs/use/experiments.md says how exact thresholds are, merton run --dry-run how long it takes"
         )
     design = ExperimentSize.of(spec.cases(), len(spec.agents))
-    parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
+    source = Source(ASSUMED, ASSUMED_RANGE, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
     def cost(trials: int) -> str:
-        return f"{trials} trials, {duration(trials * trial_s)}, {trials * trial_kb / 1000:.0f} MB"
+        return f"{trials} trials, {duration(trials * source.trial_s)}, {trials * source.trial_kb / 1000:.0f} MB"
 
-    views = counted(design.views, "distorted trial")
-    others = f", {design.other_scenes} more undistorted" if design.other_scenes else ""
-    print_out(f"{design.agents} agents, {design.scenes} scenes of {views}{others}:")
-    print_out(f"  {cost(design.trials)} ({trial_s:.2f} s and {trial_kb:.0f} kB a trial)")
+    others = f", {counted(design.other_scenes, 'scene')} more undistorted" if design.other_scenes else ""
+    print_out(
+        f"{design.agents} agents, {design.scenes} scenes of {design.views:.3g} distorted and {design.references:.3g} "
+        f"undistorted trials{others}:"
+    )
+    print_out(f"  {cost(design.trials)} ({source.trial_s:.2f} s and {source.trial_kb:.0f} kB a trial)")
     if added := len(spec.reference_runs()):
         print_out(f"  {added_text(added)}")
-    print_out(f"Two agents paired by scene, {100 * power:.0f} % power, 5 % two-sided:")
-    for name, variances in parts.items():
-        found = forecast(design, variances, points / 100.0, power)
-        now = "no difference" if found.resolvable is None else f"{100 * found.resolvable:.1f} points"
-        enough = "more than 100000 scenes"
-        if found.needed is not None:
-            enough = f"{found.needed} scenes ({cost(design.trials_with(found.needed))})"
-        print_out(f"  {name}: these {design.scenes} scenes resolve {now}; {points:g} points need {enough}")
-    source = "assumed, of five learned policies; --from RUN takes them from a run" if record is None else f"of {record}"
-    print_out(f"Variances between and within scenes: {source}.")
+    low, high = source.factors
+    print_out(f"{100 * power:.0f} % power, 5 % two-sided, paired by scene; in brackets, with variances that are")
+    print_out(f"{low:.2g} and {high:.2g} times as large:")
+    for quantity in Quantity:
+        print_out(f"{quantity.value}")
+        for name, parts in source.parts.items():
+            for line in _lines(name, quantity, parts, source.factors, design, points / 100.0, power, cost):
+                print_out(line)
+    for line in source.notes or ("Variances: assumed, of five learned policies; --from RUN takes them from a run.",):
+        print_out(line)
     print_out(f"Run it in simulation on all cores: {own_command('run', str(experiment), '--in-process')}")
 
 
-def _measured(run: Path) -> tuple[dict[str, Components], float, float]:
-    """The variance components by value, and the seconds and kilobytes of a trial, of a run."""
+def _lines(
+    name: str,
+    quantity: Quantity,
+    parts: PairedComponents,
+    factors: tuple[float, float],
+    design: ExperimentSize,
+    difference: float,
+    wanted: float,
+    cost: Callable[[int], str],
+) -> list[str]:
+    """Two lines with the forecast for one value, and between brackets those with other variances; none for no drop."""
+    from merton.study.power import MOST_SCENES, forecast, scatter_of
+
+    scatter = scatter_of(quantity, parts, design.views)
+    if scatter is None:
+        return []
+    scatters = scatter, *(scatter.times(factor, quantity) for factor in factors)
+    found = [forecast(design.scenes, own, difference, wanted) for own in scatters]
+
+    def spread(values: Sequence[float], most: float, spec: str) -> str:
+        texts = [
+            f"over {most:{spec}}" if value > most else f"{value:{spec}}"
+            for value in (values[0], min(values), max(values))
+        ]
+        return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+    least = spread([math.inf if one.resolvable is None else 100 * one.resolvable for one in found], 100, ".1f")
+    needed = spread([math.inf if one.needed is None else one.needed for one in found], MOST_SCENES, ".0f")
+    seen = spread([100 * one.seen for one in found], 100, ".0f")
+    price = f": {cost(design.trials_with(found[0].needed))}" if found[0].needed is not None else ""
+    points = f"{100 * difference:g}"
+    return [
+        f"  {name}: {design.scenes} scenes resolve {least} points, and {points} in {seen} % of runs;",
+        f"    {points} points need {needed} scenes{price}",
+    ]
+
+
+def _measured(run: Path) -> Source:
+    """The components by value, and the seconds and kilobytes of a trial, of a run."""
     from merton.results.store import open_record
+    from merton.study.power import estimate_range
     from merton.study.values import VALUES
-    from merton.study.variance import components
+    from merton.study.variance import equal_agents, left_out_sentences, paired_components
 
     with open_record(run, read_only=True) as store:
         records = store.records()
-    found = {name: components(records, value) for name, value in VALUES.items()}
+    found = {name: paired_components(records, value) for name, value in VALUES.items()}
     parts = {name: own for name, own in found.items() if own is not None}
-    if not parts or len({record.agent for record in records}) < 2:
+    if not parts:
         raise InputError(
-            f"{run} has not two agents on two distorted scenes, so it tells no variances; leave --from out"
+            f"{run} has not two agents on two distorted scenes whose trials differ among themselves, so it tells no "
+            "variances; leave --from out"
         )
+    left_out = {name: equal_agents(records, VALUES[name]) for name in parts}
+    agents = min(len({record.agent for record in records}) - len(equal) for equal in left_out.values())
+    scenes = len({record.case.scene for record in records if record.case.level > 0})
     size_kb = sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) / 1000 if run.is_dir() else 0.0
     seconds = sum(record.wall_s for record in records) / len(records)
-    return parts, seconds, size_kb / len(records) or TRIAL_KB
+    notes = (f"Variances: of {run}, {counted(scenes, 'scene')}.", *left_out_sentences(left_out))
+    return Source(parts, estimate_range(scenes, agents), seconds, size_kb / len(records) or TRIAL_KB, notes)
