@@ -42,6 +42,10 @@ distortions: [white_noise, jpeg]
 levels: [0, 5]
 max_steps: 2
 """
+EARLY = (
+    "The comparison ended as soon as it was sure, so this mean lies, on average, too far from the limit of {} points; "
+    "the interval holds all the same."
+)
 FILES = (gate_files.MARKDOWN, gate_files.JUNIT, *gate_files.PICTURES)
 
 
@@ -176,6 +180,16 @@ def test_a_forecast_says_when_scenes_like_these_are_enough() -> None:
     assert scenes_for(judge(on_the_limit, "success", VALUES["success"], 0.05, ("pick",))) is None
 
 
+def test_a_mean_at_an_early_stop_is_said_to_be_too_far_from_the_limit() -> None:
+    """At either verdict; a comparison that its budget ended has no such mean."""
+    for won, verdict in ((True, Conclusion.NOT_WORSE), (False, Conclusion.WORSE)):
+        sure = judge([pair(number, won, not won) for number in range(99)], "success", VALUES["success"], 0.0, ("pick",))
+        assert sure.whole.verdict is verdict
+        assert EARLY.format("0.0") in gate_files.summary(sure, "new", "old")
+    open_end = judge([pair(number, True, True) for number in range(9)], "success", VALUES["success"], 0.05, ("pick",))
+    assert not any("ended as soon" in line for line in gate_files.summary(open_end, "new", "old"))
+
+
 def test_the_files_name_what_was_found(tmp_path: Path) -> None:
     pairs = [pair(number, number % 4 > 0, True, "pick" if number % 2 else "push") for number in range(80)]
     found = judge(pairs, "success", VALUES["success"], 0.05, ("pick", "push"))
@@ -184,6 +198,8 @@ def test_the_files_name_what_was_found(tmp_path: Path) -> None:
     assert "Failed: new\\|policy is worse than old by more than 5 points." in text
     assert "75.0 %" in text
     assert "Worse in push: −50.0 points" in text
+    assert EARLY.format("−5.0") in text
+    assert EARLY.format("−5.0") in (tmp_path / "gate.xml").read_text()
     suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert dict(suite.attrib)["tests"] == "3"
     kinds = {case.get("name"): [child.tag for child in case] for case in suite}

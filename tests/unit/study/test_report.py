@@ -251,6 +251,7 @@ def test_a_run_whose_trials_all_fail_has_a_report(tmp_path: Path) -> None:
     _, page = page_of(tmp_path)
     assert "Where the scatter of distorted trials comes from" in page.text
     assert "tell a mean success about as well as" not in page.text
+    assert "Left out, all distorted trials alike: servo (success)." in page.text
 
 
 def test_missing_cells_are_hatched(tmp_path: Path) -> None:

@@ -30,6 +30,11 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
     lines.append(
         f"Difference {points(whole.difference)} points; 95 % interval {_ends(whole)}, whenever the comparison ends."
     )
+    if whole.verdict is not Conclusion.UNRESOLVED:
+        lines.append(
+            "The comparison ended as soon as it was sure, so this mean lies, on average, too far from the limit of "
+            f"{points(-judgement.delta)} points; the interval holds all the same."
+        )
     lines += [
         f"Worse in {readable(part.name)}: {points(part.difference)} points, at most {points(part.interval[1])}, in "
         f"{counted(part.scenes, 'scene')}."

@@ -44,7 +44,7 @@ from merton.study.headline import headline, looking, most_sensitive, size, trial
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
-from merton.study.variance import Components, components
+from merton.study.variance import Components, components, equal_agents, left_out_sentences
 
 MAXIMUM = {"success": 100.0, "cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Success, then the stages in their order, to the maximum of the score; success is in percent."""
@@ -173,6 +173,7 @@ def render(
             outlook=sections.mastery(board.agents, rated),
             provenance=flat(facts),
             variances=variances(records),
+            left_out={name: equal_agents(records, value) for name, value in VALUES.items()},
             pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
             pair_count=len(found),
             files=run_files.present(run),
@@ -291,6 +292,7 @@ def _environment() -> jinja2.Environment:
         "merton.study",
         figures=figures,
         threshold_words=thresholds.words,
+        left_out_sentences=left_out_sentences,
         places=places,
         METRICS=METRICS,
         MAXIMUM=MAXIMUM,
