@@ -24,7 +24,9 @@ from merton.world.observation import CameraView, Intrinsics
 from merton_studies.iqa import gate as gate_module
 from merton_studies.iqa.disagreement import UNDECIDED_M, Views, disagreement, jittered, spread
 from merton_studies.iqa.gate import MONITOR, NO_GATE, PERFECT, events, gates, study
+from merton_studies.iqa.gate_groups import admitted_by_group
 from merton_studies.iqa.gate_page import fragment
+from merton_studies.iqa.gate_promise import promises
 from merton_studies.iqa.gate_run import rows_of_run
 from merton_studies.iqa.gate_study import as_json, gate_study
 from merton_studies.iqa.gate_table import SAMPLE, GateTable, measured, read_gate_table, write_gate_table
@@ -267,7 +269,12 @@ def test_the_design_has_every_type_as_often_and_all_levels() -> None:
 
 
 def test_the_trials_that_come_with_merton() -> None:
+    """Origin of the shares: docs/studies/quality.md, where the command's output for alpha .2 stands."""
     trials = read_gate_table(SAMPLE)
+    (mixed,) = promises(gates(trials)[0], trials, "failure", trials.failed, [0.2])
+    rows = {row.name: row for row in admitted_by_group(mixed, trials, trials.failed, 0)}
+    shares = {name: (round(100 * rows[name].failing), rows[name].trials) for name in ("glance-twice", "test-twist")}
+    assert shares == {"glance-twice": (25, 114), "test-twist": (35, 55)}
     assert SAMPLE.stat().st_size <= 300_000
     assert len(trials.trial) >= 600
     assert set(trials.subject) == set(SUBJECTS)
@@ -334,7 +341,14 @@ def test_the_command_says_what_can_be_promised_and_what_to_paste(
         line = ["iqa", "gate", *arguments, "--out", str(tmp_path / "out")]
         return CliRunner().invoke(app, line, catch_exceptions=False).output
 
-    said = command("--trials", str(tmp_path / "trials.csv"), "--alpha", "0.3")
+    said = command("--trials", str(tmp_path / "trials.csv"), "--alpha", "0.3", "--by", "policy")
+    assert "That says nothing about each of these policies, tasks or types alone" in said
+    assert "    glance: " in said
+    assert "Each policy by itself" in said
+    assert "not kept in" in said
+    assert "A threshold for each policy" in (tmp_path / "out" / "gate.html").read_text()
+    with pytest.raises(InputError, match="unknown --by 'type'; choose one of: policy, task"):
+        command("--by", "type")
     assert "Held-out types" in said
     assert "quality_metric: blur_effect" in said
     assert json.loads((tmp_path / "out" / "gate.json").read_text())["alpha"] == 0.3

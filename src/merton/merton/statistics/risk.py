@@ -191,6 +191,18 @@ def guaranteed_threshold(
     return found
 
 
+def fewest_scenes(alpha: float, confidence: float = CONFIDENCE) -> int:
+    """The number of scenes below which `guaranteed_threshold` proves nothing, even if no admitted trial fails."""
+    _check_shares(alpha, confidence)
+    enough = -math.log(1.0 - confidence)
+    most = math.ceil(enough / -math.log1p(-alpha)) + 1
+    while log_capital(np.ones(most), 1.0 - alpha) < enough:
+        most *= 2
+    return int(
+        np.searchsorted([log_capital(np.ones(number), 1.0 - alpha) for number in range(1, most + 1)], enough) + 1
+    )
+
+
 def average_threshold(trained: Scored, calibration: Scored, alpha: float) -> Threshold | None:
     """The threshold of most coverage whose mean loss, with the correction of conformal risk control, is at most alpha.
 

@@ -10,9 +10,10 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_out, progress, run_named, working
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder, write_file
 from merton.pages.words import interval_words
+from merton.results.text import count_of
 
 if TYPE_CHECKING:
     from merton_studies.iqa.gate import GateDesign
@@ -32,10 +33,14 @@ def gate_command(
         Path | None, typer.Option(help="A table of trials, such as one that this command wrote; else Merton's own.")
     ] = None,
     alpha: Annotated[float, typer.Option(help="The share of the admitted trials that may fail.")] = 0.1,
+    by: Annotated[
+        str | None, typer.Option(help="policy or task: each gets a threshold of its own, calibrated on it alone, too.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page and the numbers.")] = Path("gate"),
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
     """Compare gates on held-out scenes, types and policies, and choose the threshold for `min_image_quality`."""
+    from merton_studies.iqa.gate_groups import CALIBRATED_BY
     from merton_studies.iqa.gate_page import write_gate_page
     from merton_studies.iqa.gate_study import as_json, gate_study
 
@@ -43,15 +48,17 @@ def gate_command(
         raise InputError("name a run or --trials, not both")
     if not 0.0 < alpha < 1.0:
         raise InputError(f"--alpha is a share above 0 and below 1, got {alpha:g}")
+    if by is not None and by not in CALIBRATED_BY:
+        raise UnknownNameError("--by", by, CALIBRATED_BY)
     with locked_folder(out, "merton iqa gate"):
         table, source = _table(run, trials, out, workers)
         with working("gates") as step:
-            found = gate_study(table, alpha, on_progress=step)
+            found = gate_study(table, alpha, on_progress=step, by=by)
         write_file(out / NUMBERS, (json.dumps(as_json(found), indent=1) + "\n").encode())
         page = write_gate_page(found, source, out / PAGE)
     for design in found.designs:
         STDOUT.print(_shown(design))
-    for line in _promise(found):
+    for line in (*_promise(found), *_groups(found), *_setting(found)):
         print_out(line)
     print_out(f"Numbers: {out / NUMBERS}. Page: {page}")
 
@@ -86,25 +93,62 @@ def _shown(design: GateDesign) -> Table:
 
 
 def _promise(found: GateStudy) -> list[str]:
-    """Lines with the promises that hold, and those to paste into settings."""
-    from merton_studies.iqa.gate_page import threshold_words
+    """Lines with the promises of all trials together."""
+    from merton_studies.iqa.gate_page import kept_words, threshold_words
 
-    lines = [f"Of the trials that are let through, at most {100 * found.alpha:g} % fail:"]
+    lines = [f"Of the trials that are let through, of all policies and tasks, at most {100 * found.alpha:g} % fail:"]
     for item in found.promises:
         if item.alpha == found.alpha and item.event == "failure":
             guaranteed, average = threshold_words(item.guaranteed), threshold_words(item.average)
-            lines.append(f"  {item.gate.name}: guaranteed {guaranteed}; on average {average}")
+            kept = kept_words(found.kept_by(item)) if item.average else ""
+            lines.append(f"  {item.gate.name}: guaranteed {guaranteed}; on average {average}{kept}")
     for kept in found.kept:
-        if kept.event == "failure" and kept.found:
+        if kept.event == "failure" and kept.alpha == found.alpha and kept.found:
             lines.append(
                 f"  {kept.gate.name}, {kept.kind}, in {kept.found} of {kept.resplits} divisions by scene: "
                 f"{100 * kept.risk:.1f} % fail on scenes left out, {100 * kept.coverage:.0f} % admitted"
             )
-    setting = found.setting or found.nearest
+    return lines
+
+
+def _groups(found: GateStudy) -> list[str]:
+    """Lines with the failures of each policy and task, and the thresholds of each one's own."""
+    from merton.statistics.risk import LEAST_TRIALS
+    from merton_studies.iqa.gate_groups import CALIBRATED_BY, least_scenes
+    from merton_studies.iqa.gate_page import group_setting, group_words, grouped_rows
+
+    lines = []
+    grouped = [item for item in grouped_rows(found) if item[2] in CALIBRATED_BY]
+    if grouped:
+        lines.append("That says nothing about each of these policies, tasks or types alone (types: on the page).")
+        lines.append("Of the admitted trials in the scenes of the calibration fail:")
+    for gate, kind, by, rows in grouped:
+        lines.append(f"  {gate}, {kind}, by {by}:")
+        lines += [
+            f"    {row.name}: {100 * row.failing:.0f} % {interval_words(row.interval, 0, 100)} "
+            f"of {count_of(row.trials, row.scenes)}"
+            for row in rows
+        ]
+    if found.group_promises:
+        least = f"{least_scenes(found.alpha)} scenes and {LEAST_TRIALS} trials"
+        lines.append(f"Each {found.by} by itself, calibrated on its own trials, {least} at least:")
+    for item in found.group_promises:
+        size, setting = count_of(item.trials, item.scenes), group_setting(item)
+        lines.append(f"  {item.gate.name}, {item.name} ({size}): {group_words(item)}")
+        lines += [f"    {line}" for line in setting.lines] if setting else []
+    return lines
+
+
+def _setting(found: GateStudy) -> list[str]:
+    """Lines to paste into settings."""
+    from merton_studies.iqa.gate_page import kept_words
+
+    lines, setting = [], found.setting or found.nearest
     if found.setting is None:
         lines.append(f"The best metric of a single image has no threshold for {100 * found.alpha:g} %.")
     if setting is not None:
-        kind = "guaranteed" if setting.guaranteed else "on average, without a guarantee"
+        kept = kept_words(found.kept_by(setting.promise))
+        kind = "guaranteed" if setting.guaranteed else f"on average, without a guarantee{kept}"
         lines.append(f"For arm_node and quality_node, at most {100 * setting.promise.alpha:g} % fail, {kind}:")
         lines += [f"  {line}" for line in setting.lines]
     return lines

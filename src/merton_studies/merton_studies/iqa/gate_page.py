@@ -12,10 +12,11 @@ from markupsafe import Markup
 from merton.files import write_file
 from merton.pages.environment import environment
 from merton.pages.svg import SERIES_COLORS, marker, swatch, tag
-from merton.statistics.risk import CONFIDENCE, Threshold
+from merton.statistics.risk import CONFIDENCE, LEAST_TRIALS, Threshold
 from merton_studies.iqa.gate import COVERAGES, EVENTS, IMAGES_ONLY, KINDS, MONITOR, NO_GATE, PERFECT, GateDesign
-from merton_studies.iqa.gate_promise import Promise
-from merton_studies.iqa.gate_study import GateStudy, thinned
+from merton_studies.iqa.gate_groups import GROUPINGS, GroupPromise, GroupRow, least_scenes, rows_by
+from merton_studies.iqa.gate_promise import Kept, Promise
+from merton_studies.iqa.gate_study import GateStudy, Setting, as_setting, thinned
 
 SHOWN = (MONITOR, IMAGES_ONLY, "merton-nr", "brisque", "blur_effect", "psnr", NO_GATE, PERFECT)
 """Gates with a line in the charts, as far as the table has them; the place is the colour."""
@@ -108,6 +109,38 @@ def threshold_words(threshold: Threshold | None) -> str:
     return f"{100 * threshold.coverage:.0f} % admitted, {100 * threshold.risk:.1f} % fail"
 
 
+def kept_words(kept: Kept | None) -> str:
+    """How often an average threshold was not kept, such as ", not kept in 9 of the 20 resplits that have one"; empty
+    where no resplit has one."""
+    if kept is None or not kept.found:
+        return ""
+    of = f"{kept.found} resplits" if kept.found == kept.resplits else f"the {kept.found} resplits that have one"
+    return f", not kept in {kept.not_kept} of {of}"
+
+
+def grouped_rows(study: GateStudy) -> list[tuple[str, str, str, list[GroupRow]]]:
+    """Gate, kind of threshold, grouping and the rows, the most failures first, of the gates that have a threshold."""
+    names = dict.fromkeys((row.gate.name, row.kind) for row in study.groups)
+    every = ((name, kind, by, rows_by(study.groups, name, by)) for name, kind in names for by in GROUPINGS)
+    return [(name, kind, by, rows) for name, kind, by, rows in every if rows]
+
+
+def group_words(item: GroupPromise) -> str:
+    """The thresholds of one group; a sentence where its scenes are too few for any."""
+    if item.promise is None:
+        return "none, too few scenes or trials"
+    guaranteed, average = threshold_words(item.promise.guaranteed), threshold_words(item.promise.average)
+    return f"guaranteed {guaranteed}; on average {average}"
+
+
+def group_setting(item: GroupPromise) -> Setting | None:
+    """The threshold of a group for the robot, of a metric of a single image; None without one."""
+    if item.promise is None or item.gate.kind != "image":
+        return None
+    threshold = item.promise.guaranteed or item.promise.average
+    return threshold and as_setting(item.promise, threshold)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     return environment(
@@ -115,6 +148,12 @@ def _environment() -> jinja2.Environment:
         chart=chart,
         legend=legend,
         threshold_words=threshold_words,
+        kept_words=kept_words,
+        grouped_rows=grouped_rows,
+        group_words=group_words,
+        group_setting=group_setting,
+        least_scenes=least_scenes,
+        LEAST_TRIALS=LEAST_TRIALS,
         TITLES=TITLES,
         KINDS=KINDS,
         EVENTS=EVENTS,

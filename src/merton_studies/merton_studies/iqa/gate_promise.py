@@ -59,6 +59,11 @@ class Kept:
     coverage: float
     above: float
 
+    @property
+    def not_kept(self) -> int:
+        """Resplits with a threshold whose share of failures on the scenes left out was above alpha."""
+        return round(self.above * self.resplits)
+
 
 def promises(
     gate: Gate, table: GateTable, event: str, took_place: NDArray[np.bool_], alphas: Sequence[float], seed: int = 0

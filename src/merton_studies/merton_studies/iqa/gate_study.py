@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import merton
 from merton.progress import OnStep
 from merton.statistics.risk import CONFIDENCE, Curve, Scored, Threshold, curve
 from merton_studies.iqa.gate import FOLDS, IMAGES_ONLY, MONITOR, TYPE_FOLDS, Gate, GateDesign, events, gates, study
+from merton_studies.iqa.gate_groups import GroupPromise, GroupRow, admitted_by_group, group_promises
 from merton_studies.iqa.gate_promise import ALPHAS, RESPLITS, Kept, Promise, fitted_half, promises, resplit
 from merton_studies.iqa.gate_table import GateTable
 from merton_studies.iqa.monitor_model import MonitorModel, fit
@@ -61,7 +63,11 @@ class GateStudy:
         subjects: names.
         designs: those that the table allows, in the order of `DESIGNS`.
         promises: of every gate that a robot can have, for `alpha` and `ALPHAS`.
-        kept: of the monitors and of the setting's metric, for `alpha`.
+        kept: of every gate that a robot can have for `alpha`, and of `nearest`; of failures that the image cost, only
+            of those of `groups`.
+        groups: of the monitors and of the best metric of a single image, at `alpha`.
+        by: the grouping that thresholds are calibrated by; None for no other than those of all trials.
+        group_promises: then those of the same gates.
         setting: of the metric of a single image that does best where the gates were fitted; None if it has no
             threshold for `alpha`.
         nearest: then the setting of the least alpha (in hundredths) for which it has one on average; else None.
@@ -76,9 +82,17 @@ class GateStudy:
     designs: tuple[GateDesign, ...]
     promises: tuple[Promise, ...]
     kept: tuple[Kept, ...]
+    groups: tuple[GroupRow, ...]
+    by: str | None
+    group_promises: tuple[GroupPromise, ...]
     setting: Setting | None
     nearest: Setting | None
     weights: MonitorModel | None
+
+    def kept_by(self, promise: Promise) -> Kept | None:
+        """The results of a promise's average threshold over resplits."""
+        wanted = (promise.gate, promise.event, promise.alpha, "average")
+        return next((one for one in self.kept if (one.gate, one.event, one.alpha, one.kind) == wanted), None)
 
 
 def gate_study(
@@ -87,24 +101,21 @@ def gate_study(
     seed: int = 0,
     resplits: int = RESPLITS,
     on_progress: OnStep = lambda step: None,
+    by: str | None = None,
 ) -> GateStudy:
     """Study the gates of a table.
 
     Args:
         alpha: the share of the trials that a gate lets through of which at most may fail, 0..1.
         on_progress: called with the name of each step.
+        by: a grouping of `gate_groups.CALIBRATED_BY` that has thresholds of its own, too.
 
     Raises:
-        InputError: alpha outside of 0..1, too few trials or scenes, or outcomes that are all equal.
+        InputError: alpha outside of 0..1, too few trials or scenes, outcomes that are all equal, or an unknown `by`.
     """
     of_robot = [gate for gate in gates(table) if gate.kind != "reference"]
     took_place = {event: found for event, found in events(table).items() if event in PROMISED and found.any()}
-    made = []
-    for design in DESIGNS:
-        names = {"types": table.distortion, "subjects": table.subject}.get(design, table.scene)
-        if len(np.unique(names)) > 1:
-            on_progress(f"held-out {design}")
-            made.append(study(table, design, seed))
+    made = _designs(table, seed, on_progress)
     on_progress("thresholds")
     alphas = sorted({*ALPHAS, alpha})
     given = [
@@ -113,13 +124,24 @@ def gate_study(
         for event, found in took_place.items()
         for each in promises(gate, table, event, found, alphas, seed)
     ]
-    setting, nearest = _settings(table, alpha, seed)
-    checked = [gate for gate in of_robot if gate.name in (MONITOR, IMAGES_ONLY, *([setting.metric] if setting else []))]
+    best = _best_metric(table, seed)
+    setting, nearest = _settings(table, best, alpha, seed) if best else (None, None)
+    checked = [gate for gate in of_robot if gate.name in (MONITOR, IMAGES_ONLY) or gate == best]
+    groups = [
+        row
+        for promise in given
+        if promise.gate in checked and promise.event == "failure" and promise.alpha == alpha
+        for row in admitted_by_group(promise, table, table.failed, seed)
+    ]
+    own = [
+        each for gate in checked if by for each in group_promises(gate, table, "failure", table.failed, alpha, by, seed)
+    ]
     kept = []
-    for gate in checked:
-        for event, found in took_place.items():
+    for gate, (event, found) in product(of_robot, took_place.items()):
+        if event == "failure" or gate in checked:
             on_progress(f"{resplits} resplits: {gate.name}, {event}")
-            kept += resplit(gate, table, event, found, [alpha], seed, resplits)
+            again = [nearest.promise.alpha] if nearest and gate == best and event == "failure" else []
+            kept += resplit(gate, table, event, found, [alpha, *again], seed, resplits)
     monitor = next((gate for gate in of_robot if gate.name == MONITOR), None)
     return GateStudy(
         about(table, seed, resplits),
@@ -127,13 +149,26 @@ def gate_study(
         len(table.trial),
         len(np.unique(table.scene)),
         tuple(np.unique(table.subject).tolist()),
-        tuple(made),
+        made,
         tuple(given),
         tuple(kept),
+        tuple(groups),
+        by,
+        tuple(own),
         setting,
         nearest,
         fit(monitor.names, table.values, table.failed) if monitor else None,
     )
+
+
+def _designs(table: GateTable, seed: int, on_progress: OnStep) -> tuple[GateDesign, ...]:
+    made = []
+    for design in DESIGNS:
+        names = {"types": table.distortion, "subjects": table.subject}.get(design, table.scene)
+        if len(np.unique(names)) > 1:
+            on_progress(f"held-out {design}")
+            made.append(study(table, design, seed))
+    return tuple(made)
 
 
 def about(table: GateTable, seed: int, resplits: int) -> dict[str, Any]:
@@ -173,34 +208,40 @@ def thinned(whole: Curve, points: int = 100) -> list[tuple[float, float]]:
     return [(round(float(whole.coverage[at]), 4), round(float(whole.risk[at]), 4)) for at in places]
 
 
-def _settings(table: GateTable, alpha: float, seed: int) -> tuple[Setting | None, Setting | None]:
-    """`GateStudy.setting` and `GateStudy.nearest`.
+def _best_metric(table: GateTable, seed: int) -> Gate | None:
+    """The metric of a single image with the least area where the gates are fitted; None without one.
 
-    The metric is the one with the least area where the gates are fitted, for a choice by the calibration would void its
-    guarantee. The search for the nearest alpha looks at the calibration, so it promises nothing.
+    A choice by the calibration would void its guarantee.
     """
-    failed, fitted = events(table)["failure"], fitted_half(table, seed)
-    images = [gate for gate in gates(table) if gate.kind == "image"]
-    if not images:
-        return None, None
+    failed, fitted = table.failed, fitted_half(table, seed)
 
     def area(gate: Gate) -> float:
         values = gate.sign * table.values[gate.names[0]]
         return curve(Scored(values, failed, table.scene).part(fitted)).area
 
-    best = min(images, key=lambda gate: (area(gate), gate.name))
+    images = [gate for gate in gates(table) if gate.kind == "image"]
+    return min(images, key=lambda gate: (area(gate), gate.name), default=None)
+
+
+def _settings(table: GateTable, best: Gate, alpha: float, seed: int) -> tuple[Setting | None, Setting | None]:
+    """`GateStudy.setting` and `GateStudy.nearest`.
+
+    The search for the nearest alpha looks at the calibration, so it promises nothing.
+    """
+    failed = table.failed
     (given,) = promises(best, table, "failure", failed, [alpha], seed)
     for threshold in (given.guaranteed, given.average):
         if threshold is not None:
-            return _as_setting(given, threshold), None
+            return as_setting(given, threshold), None
     for hundredth in range(math.floor(100 * alpha) + 1, round(100 * MOST_ALPHA) + 1):
         (given,) = promises(best, table, "failure", failed, [hundredth / 100], seed)
         if given.average is not None:
-            return None, _as_setting(replace(given, guaranteed=None), given.average)
+            return None, as_setting(replace(given, guaranteed=None), given.average)
     return None, None
 
 
-def _as_setting(given: Promise, threshold: Threshold) -> Setting:
+def as_setting(given: Promise, threshold: Threshold) -> Setting:
+    """The setting of a metric of a single image for one of its thresholds."""
     value = given.gate.sign * threshold.value
     return Setting(given.gate.name, value if math.isfinite(value) else 0.0, given)
 
