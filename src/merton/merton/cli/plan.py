@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from merton.study.power import ExperimentSize, Quantity
     from merton.study.variance import PairedComponents
 
+STEPS = 8
+"""Between the least and the largest variances: power need not fall with them, for few scenes with little scatter leave
+room for scenes that were not met."""
 TRIAL_KB = 82.0
 """Files of a trial of the quickstart [kB]."""
 
@@ -83,8 +86,8 @@ def plan_command(
     if added := len(spec.reference_runs()):
         print_out(f"  {added_text(added)}")
     low, high = source.factors
-    print_out(f"{100 * power:.0f} % power, 5 % two-sided, paired by scene; in brackets, with variances that are")
-    print_out(f"{low:.2g} and {high:.2g} times as large:")
+    print_out(f"{100 * power:.0f} % power, 5 % two-sided, paired by scene; in brackets, with variances")
+    print_out(f"from {low:.2g} to {high:.2g} times as large:")
     for quantity in Quantity:
         print_out(f"{quantity.value}")
         for name, parts in source.parts.items():
@@ -111,7 +114,9 @@ def _lines(
     scatter = scatter_of(quantity, parts, design.views)
     if scatter is None:
         return []
-    scatters = scatter, *(scatter.times(factor, quantity) for factor in factors)
+    low, high = map(math.log, factors)
+    between = (math.exp(low + (high - low) * step / STEPS) for step in range(STEPS + 1))
+    scatters = scatter, *(scatter.times(factor, quantity) for factor in between)
     found = [forecast(design.scenes, own, difference, wanted) for own in scatters]
 
     def spread(values: Sequence[float], most: float, spec: str) -> str:
