@@ -229,7 +229,7 @@ def test_an_estimate_of_few_scenes_may_be_far_off() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3, 6, 7])
-def test_predicted_power_is_that_of_simulated_runs(number: int) -> None:
+def test_predicted_power_is_that_of_simulated_comparisons(number: int) -> None:
     """Within .1, give or take 3 standard errors; tools/studies/plan_power.py has the table of all designs."""
     design, studies = plan_power.DESIGNS[number], SIMULATED or 30
     large = plan_power.wins(design, 10_000, np.random.default_rng(1))

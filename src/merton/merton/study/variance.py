@@ -112,7 +112,9 @@ def components(records: Iterable[TrialRecord], value: Value) -> Components | Non
     known = list(records)
     left_out = equal_agents(known, value)
     estimates = _estimates([item for item in known if item.case.level > 0 and item.agent not in left_out], value)
-    return estimates and Components(**{field.name: estimates.get(field.name, 0.0) for field in fields(Components)})
+    if estimates is None:
+        return None
+    return Components(**{field.name: estimates.get(field.name, 0.0) for field in fields(Components)})
 
 
 def paired_components(records: Iterable[TrialRecord], value: Value) -> PairedComponents | None:

@@ -102,11 +102,11 @@ def _promise(found: GateStudy) -> list[str]:
             guaranteed, average = threshold_words(item.guaranteed), threshold_words(item.average)
             kept = kept_words(found.kept_by(item)) if item.average else ""
             lines.append(f"  {item.gate.name}: guaranteed {guaranteed}; on average {average}{kept}")
-    for kept in found.kept:
-        if kept.event == "failure" and kept.alpha == found.alpha and kept.found:
+    for tried in found.kept:
+        if tried.event == "failure" and tried.alpha == found.alpha and tried.found:
             lines.append(
-                f"  {kept.gate.name}, {kept.kind}, in {kept.found} of {kept.resplits} divisions by scene: "
-                f"{100 * kept.risk:.1f} % fail on scenes left out, {100 * kept.coverage:.0f} % admitted"
+                f"  {tried.gate.name}, {tried.kind}, in {tried.found} of {tried.resplits} divisions by scene: "
+                f"{100 * tried.risk:.1f} % fail on scenes left out, {100 * tried.coverage:.0f} % admitted"
             )
     return lines
 

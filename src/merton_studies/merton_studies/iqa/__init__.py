@@ -8,6 +8,7 @@ __all__ = [
     "demo_page",
     "folds",
     "gate",
+    "gate_groups",
     "gate_page",
     "gate_run",
     "gate_study",

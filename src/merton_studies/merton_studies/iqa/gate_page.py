@@ -138,7 +138,7 @@ def group_setting(item: GroupPromise) -> Setting | None:
     if item.promise is None or item.gate.kind != "image":
         return None
     threshold = item.promise.guaranteed or item.promise.average
-    return threshold and as_setting(item.promise, threshold)
+    return as_setting(item.promise, threshold) if threshold else None
 
 
 @cache
