@@ -156,9 +156,9 @@ def main() -> None:
         for quantity in Quantity:
             scatter = scatter_of(quantity, parts, 6)
             assert scatter is not None
-            around = (scatter, *(scatter.times(factor, quantity) for factor in ASSUMED_RANGE))
-            told = [f"{power(0.1, scenes, own):.2f}" for own in around]
-            print(f"  {quantity.value}: merton plan says {told[0]} [{told[2]}, {told[1]}]")
+            told = power(0.1, scenes, scatter)
+            around = [power(0.1, scenes, own) for own in scatter.around(ASSUMED_RANGE, quantity)]
+            print(f"  {quantity.value}: merton plan says {told:.2f} [{min(around):.2f}, {max(around):.2f}]")
 
 
 if __name__ == "__main__":

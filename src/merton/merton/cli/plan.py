@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from merton.study.power import ExperimentSize, Quantity
     from merton.study.variance import PairedComponents
 
-STEPS = 8
-"""Between the least and the largest variances: power need not fall with them, for few scenes with little scatter leave
-room for scenes that were not met."""
 TRIAL_KB = 82.0
 """Files of a trial of the quickstart [kB]."""
 
@@ -114,9 +111,7 @@ def _lines(
     scatter = scatter_of(quantity, parts, design.views)
     if scatter is None:
         return []
-    low, high = map(math.log, factors)
-    between = (math.exp(low + (high - low) * step / STEPS) for step in range(STEPS + 1))
-    scatters = scatter, *(scatter.times(factor, quantity) for factor in between)
+    scatters = scatter, *scatter.around(factors, quantity)
     found = [forecast(design.scenes, own, difference, wanted) for own in scatters]
 
     def spread(values: Sequence[float], most: float, spec: str) -> str:
