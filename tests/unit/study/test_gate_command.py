@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import gate_errors
 import pytest
 from typer.testing import CliRunner
 
@@ -27,6 +28,7 @@ from merton.files import resource
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import printable
+from merton.seeding import generator
 from merton.statistics.sequential import Conclusion
 from merton.study import gate_files
 from merton.study.gate import judge, scenes_for, worst
@@ -188,6 +190,16 @@ def test_a_mean_at_an_early_stop_is_said_to_be_too_far_from_the_limit() -> None:
         assert EARLY.format("0.0") in gate_files.summary(sure, "new", "old")
     open_end = judge([pair(number, True, True) for number in range(9)], "success", VALUES["success"], 0.05, ("pick",))
     assert not any("ended as soon" in line for line in gate_files.summary(open_end, "new", "old"))
+
+
+@pytest.mark.parametrize(("share", "cells"), [(None, ("10", "5")), (0.5, ("50 %", "10"))])
+def test_the_power_on_the_page_is_that_of_the_script(share: float | None, cells: tuple[str, ...]) -> None:
+    """Of docs/use/gate.md: a row of each table, recomputed."""
+    page = (Path(__file__).parents[3] / "docs" / "use" / "gate.md").read_text(encoding="utf-8").splitlines()
+    found, names = gate_errors.documented(), ("gate errors", 0.1, *(() if share is None else (share,)))
+    studies = [gate_errors.study(found, 0.1, 1400, generator(*names, number), share) for number in range(200)]
+    row = " | ".join((*cells, *gate_errors.cells(studies, 0.05, share is not None)))
+    assert f"| {row} |" in page
 
 
 def test_the_files_name_what_was_found(tmp_path: Path) -> None:
