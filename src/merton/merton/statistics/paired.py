@@ -25,8 +25,8 @@ def paired_interval(
     The mean is that of all losses (differences above 0) less that of all gains, and each of the two has the interval
     of `mean_interval`, which holds near 0, where most differences are. The two are joined by MOVER (Zou and Donner
     2008), with their correlation over clusters where it is negative, for then the difference scatters more. Ours: in a
-    cluster that was not met, all may change by as much as the most that one did, at most by 1; so no end leaves out
-    what `wilson` allows for none in n clusters, and one loss never makes the interval narrower than none does.
+    cluster that was not met, all may change by as much as those that changed did in the mean, at most by 1; so no end
+    leaves out what `wilson` allows for none in n clusters, and one loss never makes the interval narrower than none.
     Coverage, and the rules that it was chosen from: docs/reference/statistics.md.
 
     Args:
@@ -35,16 +35,18 @@ def paired_interval(
         weights: (n,) > 0, how much each difference counts in the mean; 1 by default.
         span: the largest difference of one trial: 1 of two values in 0..1, 2 of two such differences.
     """
-    difference = np.asarray(differences, float)
-    most = min(float(np.abs(difference).max()), 1.0) / span
-    difference = np.where(np.abs(difference) < ALIKE, 0.0, difference) / span
+    difference = np.array(differences, float)
+    difference[np.abs(difference) < ALIKE] = 0.0
+    changed = np.abs(difference[difference != 0.0])
+    change = min(math.fsum(changed) / len(changed), 1.0) / span if len(changed) else 0.0
+    difference /= span
     weight = np.ones(len(difference)) if weights is None else np.asarray(weights, float)
     lost, gained = np.maximum(difference, 0.0), np.maximum(-difference, 0.0)
     sums = np.stack([_sums(values, clusters) for values in (weight, weight * lost, weight * gained)])
     share, lost_share, gained_share = sums / sums[0].sum()
     if len(share) == 1:
         return Interval(-span, span)
-    unmet = most * wilson(0.0, 1.0 / float(share @ share)).high
+    unmet = change * wilson(0.0, 1.0 / float(share @ share)).high
     loss, gain = float(lost_share.sum()), float(gained_share.sum())
     loss_ends, gain_ends = (mean_interval(values, clusters, weights=weight) for values in (lost, gained))
     residuals = lost_share - share * loss, gained_share - share * gain
