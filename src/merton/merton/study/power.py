@@ -226,7 +226,8 @@ def _unmet(difference: float, scenes: int, scatter: SceneScatter) -> float:
     """The half-width that `paired_interval` adds for scenes that were not met: the other way, all of them may change.
 
     It is what is allowed less what is expected: of trials that change by 1 or not at all, the share that goes the other
-    way follows from their variance. Ours: no trial changes by more than four standard deviations.
+    way follows from their variance. Ours: a trial changes by four standard deviations at most, which is careful for
+    values that are not 0 or 1.
     """
     square = scatter.trial + difference**2
     other_way = max(square - difference, 0.0) / 2.0
