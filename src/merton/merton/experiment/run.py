@@ -147,6 +147,7 @@ class RunDirectory:
             "arm": load_cell().robot.model,
             "seed": self.spec.seed,
             "design": self.spec.design,
+            "blind_agents": _blind_agents(self.spec),
             "reference_width_px": REFERENCE_WIDTH_PX,
             "experiment_sha256": self.experiment_sha256,
             "cores": os.cpu_count(),
@@ -270,6 +271,11 @@ class RunDirectory:
             return ReferenceRun(details["answers"]["reference"], final, path, details["success"] is True)
         except (ValueError, KeyError, TypeError):
             return None
+
+
+def _blind_agents(spec: ExperimentSpec) -> list[str]:
+    """Ids of the agents that look at nothing: their policies have no camera, and their instruction is no VLM's answer."""
+    return [agent.id for agent in spec.agents if not POLICIES[agent.vla].cameras and spec.couple is None]
 
 
 def trial_files(report: TrialReport) -> dict[str, bytes]:

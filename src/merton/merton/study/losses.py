@@ -7,7 +7,7 @@ sides; the scene is the unit that was sampled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from merton.results.records import TestCase, TrialRecord
 from merton.results.text import count_of
@@ -26,6 +26,7 @@ class Loss:
         points: before less after, -1..1.
         interval: 95 % of `points`, clustered by scene; (-1, 1) from one scene alone.
         trials, scenes: distorted trials that have an undistorted one, and their scenes.
+        drops: test case to its own drop, -1..1, so that two agents can be compared on the cases that both have.
     """
 
     agent: str
@@ -35,6 +36,7 @@ class Loss:
     interval: Interval
     trials: int
     scenes: int
+    drops: Mapping[TestCase, float] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,24 @@ def _groups(records: Iterable[TrialRecord], key: Callable[[TrialRecord], str]) -
         for record in known
         if record.case.is_reference and (value := success(record)) is not None
     }
-    pairs: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
+    pairs: dict[tuple[str, str], list[tuple[TestCase, float, float]]] = {}
     for record in known:
         before, after = undistorted.get((record.agent, record.case.reference)), success(record)
         if not record.case.is_reference and before is not None and after is not None:
-            pairs.setdefault((key(record), record.agent), []).append((record.case.scene, before, after))
+            pairs.setdefault((key(record), record.agent), []).append((record.case, before, after))
     found: dict[str, list[Loss]] = {}
     for (name, agent), rows in sorted(pairs.items()):
         found.setdefault(name, []).append(_loss(agent, rows))
     return found
 
 
-def _loss(agent: str, rows: Sequence[tuple[str, float, float]]) -> Loss:
-    scenes = [scene for scene, _, _ in rows]
+def _loss(agent: str, rows: Sequence[tuple[TestCase, float, float]]) -> Loss:
+    scenes = [case.scene for case, _, _ in rows]
     before = sum(first for _, first, _ in rows) / len(rows)
     after = sum(second for _, _, second in rows) / len(rows)
     interval = paired_interval([first - second for _, first, second in rows], scenes)
-    return Loss(agent, before, after, before - after, interval, len(rows), len(set(scenes)))
+    drops: dict[TestCase, list[float]] = {}
+    for case, first, second in rows:
+        drops.setdefault(case, []).append(first - second)
+    means = {case: sum(values) / len(values) for case, values in drops.items()}
+    return Loss(agent, before, after, before - after, interval, len(rows), len(set(scenes)), means)

@@ -1,0 +1,104 @@
+"""The agent that loses most success under distortion, and the doubt about it: paired with every other agent.
+
+All agents meet the same scenes through the same distortions, so two drops are compared case by case, by scene: two
+intervals that overlap may still be told apart. The largest of several drops is also too large: chance helped to make it
+the largest, so its shrunken number stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.statistics.intervals import Interval
+from merton.statistics.means import mean_scatter
+from merton.statistics.paired import paired_interval
+from merton.study.losses import Loss
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An agent whose drop is compared with the largest one, on the test cases that both have.
+
+    Attributes:
+        agent: its id.
+        less: mean of the largest drop less its own, -2..2; None without a common case.
+        interval: 95 % of `less`, clustered by scene; None without a common case.
+    """
+
+    agent: str
+    less: float | None
+    interval: Interval | None
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether its drop is smaller than the largest one, beyond chance."""
+        return self.interval is not None and self.interval[0] > 0.0
+
+
+@dataclass(frozen=True)
+class LargestDrop:
+    """The largest of several agents' drops of success.
+
+    Attributes:
+        first: the loss of the agent that has it.
+        others: all other agents, the largest drop first.
+        shrunken: the drop moved towards the mean of all, -1..1, by the share of their scatter that is chance (see
+            `largest_drop`); None of one agent, or where no two have a common case.
+    """
+
+    first: Loss
+    others: tuple[Rival, ...]
+    shrunken: float | None
+
+    @property
+    def rivals(self) -> tuple[Rival, ...]:
+        """The others that are not told apart from the first."""
+        return tuple(other for other in self.others if not other.is_told_apart)
+
+
+def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
+    """The largest drop of agents that look, compared with all others.
+
+    Each comparison is at 95 %, without a correction for their number: that an agent stands alone claims that it is
+    told apart from the nearest of the others as well, which chance does in at most one study of twenty, however many
+    agents are equal (Hsu 1984: the multiple comparison with the best needs one comparison alone for that claim).
+
+    The shrunken drop is the empirical Bayes estimate by moments (Efron and Morris 1975; James and Stein 1961), positive
+    part: mean + (drop - mean) max(0, 1 - error / scatter), where the error is half the mean variance of the paired
+    differences, in which the scenes' own difficulty cancels, and the scatter is the variance of the drops. Ours: without
+    the factor (k - 3) / (k - 1), so that two agents are shrunken, too.
+
+    Args:
+        lost: of at least one agent, each with its `drops`.
+    """
+    first, *others = sorted(lost, key=lambda loss: (-loss.points, loss.agent))
+    rivals, errors = [], []
+    for other in others:
+        differences, scenes = _common(first, other)
+        if not len(differences):
+            rivals.append(Rival(other.agent, None, None))
+            continue
+        interval = paired_interval(differences, scenes, span=2.0)
+        rivals.append(Rival(other.agent, float(differences.mean()), interval))
+        errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
+    return LargestDrop(first, tuple(rivals), _shrunken([loss.points for loss in (first, *others)], errors))
+
+
+def _common(one: Loss, other: Loss) -> tuple[NDArray[np.float64], list[str]]:
+    """The difference of the two drops on each test case that both have, -2..2, and the scenes of the cases."""
+    cases = sorted(one.drops.keys() & other.drops.keys())
+    differences = np.array([one.drops[case] - other.drops[case] for case in cases], np.float64)
+    return differences, [case.scene for case in cases]
+
+
+def _shrunken(points: list[float], errors: list[float]) -> float | None:
+    """The first of these drops, shrunken; `errors` are variances of a drop about the mean of all."""
+    if not errors:
+        return None
+    center, scatter = float(np.mean(points)), float(np.var(points, ddof=1))
+    kept = max(0.0, 1.0 - float(np.mean(errors)) / scatter) if scatter > 0.0 else 0.0
+    return center + kept * (points[0] - center)
