@@ -274,7 +274,7 @@ class RunDirectory:
 
 
 def _blind_agents(spec: ExperimentSpec) -> list[str]:
-    """Ids of the agents that look at nothing: their policies have no camera, and their instruction is no VLM's answer."""
+    """Ids of the agents that look at nothing: policies without a camera, whose instruction is no VLM's answer."""
     return [agent.id for agent in spec.agents if not POLICIES[agent.vla].cameras and spec.couple is None]
 
 

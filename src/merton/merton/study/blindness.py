@@ -73,7 +73,7 @@ def _went_alike(distorted: TrialRecord, undistorted: TrialRecord) -> bool:
 def _same_path(distorted: TrialRecord, undistorted: TrialRecord) -> bool:
     """Whether the paths are the same; a path is known by its distance from that of the reference run.
 
-    That run is mostly the undistorted one itself. Where it failed it is an oracle's, and the two distances are compared.
+    That run is mostly the undistorted one itself; where it failed it is an oracle's, and two distances are compared.
     """
     if distorted.path_m is None:
         return False

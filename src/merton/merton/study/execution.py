@@ -8,7 +8,7 @@ types as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,8 +33,7 @@ from merton.statistics.clustered import (
 from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic
 from merton.statistics.correlation import correlation_left_out, difference_left_out, without_each
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean
-from merton.study.headline import BLIND_DECISION
+from merton.study.blindness import blind_agents
 from merton.study.opinions import Opinions
 
 UNITS = ("type", "type_level", "trial")
@@ -56,14 +55,14 @@ class Excluded:
     """Distorted trials that take no part.
 
     Attributes:
-        constant_agents: those whose decisions do not depend on the image (decision 0.999 or more): no correlation.
+        blind_agents: those that look at nothing (`study.blindness`), so that no image can tell how they fare.
         failed_references: (agent, reference) whose undistorted run did not do the task, or was not recorded.
         failed_reference_trials: distorted trials of those.
         infrastructure: trials that ended by an infrastructure fault, which says nothing about the agent.
         abstained: trials that were given up because of the quality of their images, which is what is compared.
     """
 
-    constant_agents: tuple[str, ...] = ()
+    blind_agents: tuple[str, ...] = ()
     failed_references: tuple[tuple[str, str], ...] = ()
     failed_reference_trials: int = 0
     infrastructure: int = 0
@@ -178,16 +177,19 @@ class Difference:
     interval: Interval | None
 
 
-def select(records: Iterable[TrialRecord], include_failed_references: bool = False) -> Trials:
+def select(
+    records: Iterable[TrialRecord], include_failed_references: bool = False, declared: Collection[str] = ()
+) -> Trials:
     """The distorted trials that a study is made of.
 
-    An emergency stop and an invalid action have execution 0 and stay; infrastructure faults, abstentions, agents with
-    constant decisions, and trials whose reference run did not do the task are left out and counted. The reference run
+    An emergency stop and an invalid action have execution 0 and stay; infrastructure faults, abstentions, agents that
+    look at nothing, and trials whose reference run did not do the task are left out and counted. The reference run
     is the agent's own undistorted trial of the same task and scene.
 
     Args:
         records: of any trials.
         include_failed_references: keep trials whose reference run failed.
+        declared: ids of agents that are known to look through no camera (`blindness.declared_blind`).
     """
     found = sorted(records, key=lambda item: (item.case, item.agent, item.experiment))
     done = {(record.agent, record.case.reference) for record in found if record.case.is_reference and record.success}
@@ -196,8 +198,8 @@ def select(records: Iterable[TrialRecord], include_failed_references: bool = Fal
         return (record.agent, record.case.reference) in done
 
     distorted = [record for record in found if not record.case.is_reference]
-    constant = tuple(agent for agent in sorted({item.agent for item in distorted}) if _is_constant(distorted, agent))
-    looking = [record for record in distorted if record.agent not in constant]
+    blind = blind_agents(found, declared)
+    looking = [record for record in distorted if record.agent not in blind]
     ended = {outcome: sum(record.outcome is outcome for record in looking) for outcome in _NO_ATTEMPT}
     valid = [record for record in looking if record.outcome not in _NO_ATTEMPT]
     failed = [record for record in valid if not has_reference(record)]
@@ -218,7 +220,7 @@ def select(records: Iterable[TrialRecord], include_failed_references: bool = Fal
         texts(lambda record: record.case.distortion),
         np.array([record.case.level for record in kept], np.int64),
         columns,
-        Excluded(constant, tuple(names), len(failed), *ended.values()),
+        Excluded(tuple(sorted(blind)), tuple(names), len(failed), *ended.values()),
         include_failed_references,
     )
 
@@ -369,11 +371,6 @@ def _places(names: NDArray[np.str_], known: Sequence[str]) -> Integers:
 
 def _scene_count(trials: Trials, outcome: str) -> int:
     return len(set(trials.scene[~np.isnan(trials.values[outcome])].tolist()))
-
-
-def _is_constant(records: Iterable[TrialRecord], agent: str) -> bool:
-    found = mean(record.decision for record in records if record.agent == agent)
-    return found is not None and found >= BLIND_DECISION
 
 
 def _reference(record: TrialRecord) -> str:

@@ -47,8 +47,8 @@ def summary(study: ExecutionStudy) -> list[str]:
     out = study.excluded
     lines.append(
         f"left out: {0 if study.include_failed_references else out.failed_reference_trials} trials whose reference run "
-        f"failed, {out.infrastructure} infrastructure faults, {out.abstained} abstained, agents that ignore the image: "
-        f"{', '.join(out.constant_agents) or 'none'}"
+        f"failed, {out.infrastructure} infrastructure faults, {out.abstained} abstained, agents that look at nothing: "
+        f"{', '.join(out.blind_agents) or 'none'}"
     )
     lines += [
         f"SRCC({LETTERS[claim.stage]}, E) over types, from {SOURCE_WORDS[claim.source]}: "

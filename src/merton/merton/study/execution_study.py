@@ -20,6 +20,7 @@ from merton.statistics.clustered import PERMUTATIONS
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
 from merton.statistics.resampling import DRAWS
+from merton.study.blindness import declared_blind
 from merton.study.execution import (
     OUTCOMES,
     SEED,
@@ -123,9 +124,9 @@ class ExecutionStudy:
     examples: tuple[Example, ...]
 
 
-def is_enough(records: Sequence[TrialRecord], include_failed_references: bool = False) -> bool:
+def is_enough(run: Path, records: Sequence[TrialRecord], include_failed_references: bool = False) -> bool:
     """Whether there are `LEAST_TYPES` types of distortion that an agent which looks has met."""
-    return len(select(records, include_failed_references).types) >= LEAST_TYPES
+    return len(_selected(run, records, include_failed_references).types) >= LEAST_TYPES
 
 
 def execution_study(
@@ -145,7 +146,7 @@ def execution_study(
         metrics: metric to {trial id: value}, the higher the better the image.
         about: further facts for execution.json.
     """
-    trials = select(records, include_failed_references)
+    trials = _selected(run, records, include_failed_references)
     if len(trials.types) < LEAST_TYPES:
         return None
     trials = trials.with_metrics(metrics or {})
@@ -177,6 +178,11 @@ def execution_study(
         _metric_rows(trials, sorted(metrics or {})),
         tuple(examples(run, records, set(trials.id.tolist()))),
     )
+
+
+def _selected(run: Path, records: Sequence[TrialRecord], include_failed_references: bool) -> Trials:
+    """The trials of a run that take part; its run.json tells which agents are blind."""
+    return select(records, include_failed_references, declared_blind(json_object(run / "run.json") or {}))
 
 
 def to_json(study: ExecutionStudy) -> bytes:

@@ -8,7 +8,7 @@ model's reference output for one scene against its reference output for another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,8 +24,7 @@ from merton.statistics.means import mean
 from merton.study.outputs import BESIDE, DIMENSIONS, Output, references, scene_pairs
 from merton.world.action import ActionChunk
 
-CONSTANT = 0.999
-"""Outputs for different images that are more alike than this do not depend on the image."""
+_NO_ROOM = 1e-9  # between a floor and the maximum: equal outputs score 1 but for rounding
 
 Scores = Mapping[str, float]
 
@@ -38,24 +37,33 @@ class Floor:
         raw: the score; 0..1, execution 0..100.
         floor: the score of chance, on the same scale; None if the run has no two scenes of one task to compare.
         normalised: (raw - floor) / (maximum - floor): 0 is chance, 1 perfect, less than 0 worse than chance; None for
-            constant output, which leaves nothing between floor and maximum.
-        constant: the outputs do not depend on the image.
+            `is_blind` and `repeats`, where the score would be the maximum whatever the image.
+        repeats: the model gives one output to different images: a VLM the same words, a policy the same first motion.
+            It may look nevertheless, as a policy that first only goes near and decides later.
         dimensions: the floors of the three dimensions and of the slots beside cognition, 0..1; empty without a floor.
             The own spread beside decision has none: 0 is as far as another scene's decision.
         inert: of the decision, dimensions of `merton.world.action.DIMENSION_NAMES` that have one value whatever the
-            image, and so always add full similarity; empty for constant output, where that holds for all.
+            image, and so always add full similarity; empty for `repeats`, where that holds for all.
+        is_blind: of the decision, the agent looks at nothing (`study.blindness`).
     """
 
     raw: float | None
     floor: float | None
     normalised: float | None
-    constant: bool
+    repeats: bool
     dimensions: Scores
     inert: tuple[str, ...] = ()
+    is_blind: bool = False
 
 
-def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Floor]]:
-    """Agent to stage ("cognition", "decision", "execution") to its floor; execution's is that of doing nothing."""
+def floors(outputs: Sequence[Output], board: Snapshot, blind: Collection[str] = ()) -> dict[str, dict[str, Floor]]:
+    """Agent to stage ("cognition", "decision", "execution") to its floor; execution's is that of doing nothing.
+
+    Args:
+        outputs: of the run's trials.
+        board: of the same trials.
+        blind: ids of the agents that look at nothing (`blindness.blind_agents`).
+    """
     corpora = _corpora(outputs)
     result = {}
     for row in board.agents:
@@ -66,7 +74,12 @@ def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Fl
         inert = inert_dimensions((output.case, output.chunks) for output in mine if output.chunks)
         result[row.id] = {
             "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
-            "decision": replace(decision, inert=() if decision.constant else inert),
+            "decision": replace(
+                decision,
+                inert=() if decision.repeats else inert,
+                is_blind=row.id in blind,
+                normalised=None if row.id in blind else decision.normalised,
+            ),
             "execution": Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {}),
         }
     return result
@@ -118,10 +131,10 @@ def _of_chunks(pairs: list[tuple[Output, Output]]) -> dict[str, list[float]]:
 
 def _floor(stage: str, row: AgentRow, chance: Scores, repeats: bool) -> Floor:
     raw, total = getattr(row, stage), chance.get(stage)
-    constant = repeats or (total is not None and total >= CONSTANT)
-    normalised = None if raw is None or total is None or constant else (raw - total) / (1.0 - total)
+    is_same = repeats or (total is not None and total >= 1.0 - _NO_ROOM)
+    normalised = None if raw is None or total is None or is_same else (raw - total) / (1.0 - total)
     names = (*DIMENSIONS[stage], BESIDE[stage])
-    return Floor(raw, total, normalised, constant, {name: chance[name] for name in names if name in chance})
+    return Floor(raw, total, normalised, is_same, {name: chance[name] for name in names if name in chance})
 
 
 def _repeats(outputs: Sequence[Output]) -> bool:
@@ -132,11 +145,11 @@ def _repeats(outputs: Sequence[Output]) -> bool:
 
 
 def _moves_alike(outputs: Sequence[Output]) -> bool:
-    """Whether all first chunks, for two scenes or tasks at least, are the same motion."""
+    """Whether all first chunks, for two scenes or tasks at least, are one and the same motion."""
     chunks = _decided(outputs)
     if len({chunk.frame for chunk in chunks}) != 1:
         return False
-    return bool(decision_scores(chunks[:1] * len(chunks), chunks).total.min() >= CONSTANT)
+    return bool(decision_scores(chunks[:1] * len(chunks), chunks).total.min() >= 1.0 - _NO_ROOM)
 
 
 def _decided(outputs: Sequence[Output]) -> list[ActionChunk]:

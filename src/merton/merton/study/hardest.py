@@ -62,7 +62,8 @@ def hardest(board: Snapshot, blind: Collection[str] = ()) -> Hardest | None:
     scenes = np.arange(len(scores))
     others = [column for column in range(len(names)) if column != first]
     lower = [paired_interval(scores[:, column] - scores[:, first], scenes)[0] for column in others]
-    return Hardest(names[first], sum(low <= 0.0 for low in lower), len(others))
+    rivals = sum(low <= 0.0 for low in lower)
+    return Hardest(names[first], rivals, len(others)) if rivals < len(others) else None
 
 
 def _scores(
@@ -89,7 +90,7 @@ def _scores(
 
 
 def _chance(scores: NDArray[np.float64], lowest: float) -> float:
-    """The share of random orders of the types within each scene whose lowest mean is as low as that; p of equal types."""
+    """The share of random orders of the types within each scene whose lowest mean is as low: p of equal types."""
     rng = generator("hardest", *scores.shape)
     drawn = [float(rng.permuted(scores, axis=1).mean(axis=0).min()) for _ in range(ORDERS)]
     return (1 + sum(value <= lowest + 1e-9 for value in drawn)) / (ORDERS + 1)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
-from merton.pages.words import duration, percent, readable
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.pages.words import duration, interval_words, number, percent, readable
 from merton.results.text import counted, printable
+from merton.statistics.intervals import Interval
 from merton.study import thresholds
+from merton.study.hardest import hardest
+from merton.study.largest_drop import LargestDrop, Rival, largest_drop
 from merton.study.losses import Loss
 from merton.study.thresholds import Threshold
 
 LEAST_LOSS = 0.01
 """Of success, to count as sensitive to distortion."""
-BLIND_DECISION = 0.999
-"""The decisions of an agent with a higher mean decision score do not depend on the image."""
+RIVALS_NAMED = 2
+"""Agents that are named beside the first, if their drops are not told apart from its own; the others are counted."""
 
 
 def headline(
@@ -25,24 +26,29 @@ def headline(
     lost: Mapping[str, Loss],
     found_thresholds: Sequence[Threshold] = (),
     planned: int | None = None,
+    blind: Collection[str] = (),
 ) -> str:
-    """One sentence: the agent that lost most success under distortion, and how much.
+    """One sentence: the agent that lost most success under distortion, how much, and those not told apart from it.
 
     Of a staircase, which drives all agents to the same success, the lowest threshold in its place, and the next one
     if the two cannot be told apart. A run with fewer trials than planned says so first.
 
     Args:
+        board: of the run's trials.
         lost: of each agent (`losses.by_agent`).
         found_thresholds: of a staircase.
         planned: the number of trials of the whole run, if it is known.
+        blind: ids of the agents that look at nothing (`blindness.blind_agents`).
     """
     trials = trial_count(board)
     if not trials:
         sentence = "no trial has been recorded yet"
     elif found_thresholds:
         sentence = _first_threshold(found_thresholds)
-    elif sensitive := most_sensitive(board, lost):
-        sentence = _greatest_loss([lost[row.id] for row in sensitive])
+    elif most_sensitive(lost, blind):
+        sentence = _greatest_loss(largest_drop(loss for agent, loss in lost.items() if agent not in blind))
+    elif {row.id for row in board.agents} <= set(blind):
+        sentence = "no agent looks at the images"
     else:
         sentence = "no agent has lost success under distortion"
     if planned is not None and trials < planned:
@@ -50,15 +56,17 @@ def headline(
     return f"{_begun(sentence, [row.id for row in board.agents])}."
 
 
-def size(board: Snapshot, wall_s: object = None) -> str:
-    """Such as "4 agents, 448 trials in 12 scenes, 4 min 37 s; hardest: jpeg 5"."""
+def size(board: Snapshot, wall_s: object = None, blind: Collection[str] = ()) -> str:
+    """Such as "4 agents, 448 trials in 12 scenes, 4 min 37 s; hardest: jpeg 5 (not told apart from 2 of 5 others)"."""
     agents, trials = len(board.agents), trial_count(board)
     scenes = len({case.unit for case in board.cases})
     text = f"{counted(agents, 'agent')}, {counted(trials, 'trial')}"
     text += f" in {counted(scenes, 'scene')}" if scenes else ""
     text += f", {took}" if (took := duration(wall_s)) else ""
-    hardest = _hardest(board.cases)
-    return f"{text}; hardest: {readable(hardest)}" if hardest else text
+    if found := hardest(board, blind):
+        text += f"; hardest: {readable(found.name)}"
+        text += f" (not told apart from {found.rivals} of {counted(found.others, 'other')})" if found.rivals else ""
+    return text
 
 
 def trial_count(board: Snapshot) -> int:
@@ -66,18 +74,10 @@ def trial_count(board: Snapshot) -> int:
     return sum(row.trials + row.infrastructure for row in board.agents)
 
 
-def most_sensitive(board: Snapshot, lost: Mapping[str, Loss]) -> list[AgentRow]:
-    """The agents that decide differently on distorted images and succeed less often on them, worst first."""
-    found = [row for row in looking(board.agents) if row.id in lost and lost[row.id].points > LEAST_LOSS]
-    return sorted(found, key=lambda row: (-lost[row.id].points, row.id))
-
-
-def looking(rows: Iterable[AgentRow]) -> list[AgentRow]:
-    """The agents whose decisions depend on the image, as far as is known.
-
-    The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
-    """
-    return [row for row in rows if row.decision is None or row.decision < BLIND_DECISION]
+def most_sensitive(lost: Mapping[str, Loss], blind: Collection[str] = ()) -> list[str]:
+    """Ids of the agents that look and succeed less often on distorted images, worst first."""
+    found = [loss for agent, loss in lost.items() if agent not in blind and loss.points > LEAST_LOSS]
+    return [loss.agent for loss in sorted(found, key=lambda loss: (-loss.points, loss.agent))]
 
 
 def _begun(sentence: str, names: Sequence[str]) -> str:
@@ -86,17 +86,43 @@ def _begun(sentence: str, names: Sequence[str]) -> str:
     return sentence if named else sentence[0].upper() + sentence[1:]
 
 
-def _greatest_loss(found: Sequence[Loss]) -> str:
-    """The first of the losses, and the doubt that their intervals leave: of the loss, or else of its being the most."""
-    first, *others = found
-    fall = f"its success falls from {percent(first.before)} to {percent(first.after)}\u00a0%"
-    text = f"{printable(first.agent, 40)} loses most under distortion: {fall}"
-    rivals = [loss for loss in others if loss.interval[1] >= first.interval[0]]
+def _greatest_loss(found: LargestDrop) -> str:
+    """The first agent's fall and its shrunken drop, the doubt about it, and the agents not told apart from it."""
+    first, rivals = found.first, found.rivals
+    text = f"{printable(first.agent, 40)} loses most under distortion: its success falls from {percent(first.before)} "
+    text += f"to {percent(first.after)}\u00a0%"
+    if found.shrunken is not None:
+        text += f" ({_points(first.points)}, {number(100 * found.shrunken, 0)} shrunken)"
     if first.interval[0] <= 0:
         text += f", which {counted(first.scenes, 'scene')} cannot tell from chance"
-    elif rivals:
-        text += f", which cannot be told apart from {printable(rivals[0].agent, 40)}'s"
+    if rivals:
+        named = [printable(rival.agent, 40) for rival in rivals[:RIVALS_NAMED]]
+        named += [counted(len(rivals) - RIVALS_NAMED, "other")] if len(rivals) > RIVALS_NAMED else []
+        whose = f"{named[0]}'s drop is" if len(named) == 1 else f"the drops of {_listed(named)} are"
+        text += f"; {whose} not told apart ({_difference(rivals[0], len(named) > 1)})"
+    elif found.others:
+        text += f"; {printable(found.others[0].agent, 40)} is next ({_difference(found.others[0])})"
     return text
+
+
+def _difference(rival: Rival, several: bool = False) -> str:
+    """Such as "6 points less [-11, 23]": a drop beside the largest one."""
+    if rival.less is None or rival.interval is None:
+        return "no test case in common"
+    side = "less" if rival.less >= 0.0 else "more"
+    interval = rival.interval if side == "less" else Interval(-rival.interval[1], -rival.interval[0])
+    text = f"{_points(abs(rival.less))} {side} {interval_words(interval, 0, 100)}"
+    return f"{printable(rival.agent, 40)}'s {text}" if several else text
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Such as "a, b and c", of two names or more."""
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _points(share: float) -> str:
+    """A share in points of 100, such as "6 points"."""
+    return counted(round(100 * share), "point")
 
 
 def _first_threshold(found: Sequence[Threshold]) -> str:
@@ -115,22 +141,3 @@ def _place(item: Threshold) -> str:
     """Such as "servo under jpeg (level 2.4)"."""
     where = f"{printable(item.agent, 40)} under {printable(item.distortion, 40)}"
     return f"{where} (level {thresholds.words(item.level)})"
-
-
-def _hardest(cases: Iterable[CaseRow]) -> str:
-    """The distortion and level with the highest mean case rating, such as "max_darken 5"; "" if none can be named.
-
-    Only those in which every scene was seen are compared: else a hard scene makes its distortion look hard. Where the
-    level is drawn anew for each scene that is a distortion alone, such as "max_darken".
-    """
-    rated = [(case, case.standing.mean) for case in cases if case.level and case.standing]
-    scenes = {case.unit for case, _ in rated}
-    for label in (lambda case: f"{case.distortion} {case.level}", lambda case: case.distortion):
-        seen: dict[str, set[object]] = {}
-        ratings: dict[str, list[float]] = {}
-        for case, rating in rated:
-            seen.setdefault(label(case), set()).add(case.unit)
-            ratings.setdefault(label(case), []).append(rating)
-        if whole := [name for name in sorted(seen) if seen[name] == scenes]:
-            return max(whole, key=lambda name: round(float(np.mean(ratings[name])), 6))
-    return ""

@@ -68,8 +68,8 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
     agents are equal (Hsu 1984: the multiple comparison with the best needs one comparison alone for that claim).
 
     The shrunken drop is the empirical Bayes estimate by moments (Efron and Morris 1975; James and Stein 1961), positive
-    part: mean + (drop - mean) max(0, 1 - error / scatter), where the error is half the mean variance of the paired
-    differences, in which the scenes' own difficulty cancels, and the scatter is the variance of the drops. Ours: without
+    part: mean + (drop - mean) max(0, 1 - error / scatter). The error is half the mean variance of the paired
+    differences, in which the scenes' own difficulty cancels; the scatter is the variance of the drops. Ours: without
     the factor (k - 3) / (k - 1), so that two agents are shrunken, too.
 
     Args:

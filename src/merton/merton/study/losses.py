@@ -38,6 +38,11 @@ class Loss:
     scenes: int
     drops: Mapping[TestCase, float] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def is_above_zero(self) -> bool:
+        """Whether the interval lies above 0: distortion costs success, beyond chance."""
+        return self.interval[0] > 0.0
+
 
 @dataclass(frozen=True)
 class Group:

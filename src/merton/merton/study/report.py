@@ -26,6 +26,7 @@ from merton.results.text import places, printable
 from merton.statistics.means import mean
 from merton.study import (
     beside,
+    blindness,
     execution_page,
     execution_study,
     figures,
@@ -40,7 +41,7 @@ from merton.study import (
     thresholds,
 )
 from merton.study.attribution import Findings
-from merton.study.headline import headline, looking, most_sensitive, size, trial_count
+from merton.study.headline import headline, most_sensitive, size, trial_count
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
@@ -129,12 +130,13 @@ def render(
     """
     board = snapshots.of_trials(records)
     agents = [row.id for row in board.agents]
-    lookers = [row.id for row in looking(board.agents)]
+    blind = blindness.blind_agents(records, blindness.declared_blind(facts))
+    lookers = [agent for agent in agents if agent not in blind]
     lost = losses.by_agent(records)
-    sensitive = [row.id for row in most_sensitive(board, lost)] or agents
+    sensitive = most_sensitive(lost, blind) or agents
     study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
-    chance = floors.floors(recorded, board)
+    chance = floors.floors(recorded, board, blind)
     cards = gallery.build(run, records, sensitive, losses.by_distortion(records, sensitive))
     return (
         _environment()
@@ -142,8 +144,11 @@ def render(
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
-            headline=headline(board, lost, found_thresholds, planned),
-            size=size(board, facts.get("wall_s")),
+            headline=headline(board, lost, found_thresholds, planned, blind),
+            size=size(board, facts.get("wall_s"), blind),
+            blind=blind,
+            unseeing=[printable(agent, 40) for agent in agents if agent in blind and lookers],
+            shrunken=len(lookers) > 1 and bool(most_sensitive(lost, blind)) and not found_thresholds,
             planned=planned,
             unfinished=planned is not None and trial_count(board) < planned,
             thresholds=found_thresholds,
@@ -187,12 +192,11 @@ def render(
 
 def _breakdowns(
     records: Sequence[TrialRecord], agents: Sequence[str], lookers: Sequence[str]
-) -> list[tuple[str, list[losses.Group], list[losses.Group]]]:
-    """By distortion and by task: the losses of agents that depend on the image, and those of the others."""
-    blind = [agent for agent in agents if agent not in lookers]
-    shown, rest = (lookers, blind) if lookers else (agents, [])
+) -> list[tuple[str, list[losses.Group]]]:
+    """By distortion and by task: the losses of agents that look, or else of all."""
+    shown = lookers or agents
     return [
-        (word, divide(records, shown), divide(records, rest))
+        (word, divide(records, shown))
         for word, divide in (("distortion", losses.by_distortion), ("task", losses.by_task))
     ]
 
@@ -298,6 +302,7 @@ def _environment() -> jinja2.Environment:
         MAXIMUM=MAXIMUM,
         TITLES=TITLES,
         GROUPS_SHOWN=GROUPS_SHOWN,
+        BLIND_WORDS=blindness.WORDS,
         CARDS_OPEN=CARDS_OPEN,
         DIMENSION_LABELS=sections.DIMENSION_LABELS,
     )

@@ -104,10 +104,10 @@ def execution_command(
 
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
-    if not execution_study.is_enough(records, include_failed_references):
+    if not execution_study.is_enough(run, records, include_failed_references):
         raise InputError(
             f"{run.name} has too little to correlate: at least {execution_study.LEAST_TYPES} types of distortion, and "
-            "an agent whose decisions depend on the image and whose undistorted runs succeed"
+            "an agent that looks and whose undistorted runs succeed"
         )
     table = None if opinions is None else read_opinions(opinions)
     about = {} if opinions is None else {"opinions_sha256": hashlib.sha256(opinions.read_bytes()).hexdigest()}
