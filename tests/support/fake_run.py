@@ -133,6 +133,7 @@ def make_fake_run(
         "arm": "UR5",
         "seed": 7,
         "experiment_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "blind_agents": [agent for agent in agents if SENSITIVITY.get(agent) == 0.0],
         "wall_s": 412.6,
         "throughput": 0.902,
     }

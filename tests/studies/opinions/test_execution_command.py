@@ -88,7 +88,7 @@ def test_the_command_writes_numbers_and_a_page_and_the_same_twice(run: Path, tmp
     assert "ssim is left out: too slow for a test" in result.stderr
     study = from_json(written[0][0], "one.json")
     assert study.agents == ("servo",)
-    assert study.excluded.constant_agents == ("hold", "oracle")
+    assert study.excluded.blind_agents == ("hold", "oracle")
     assert {row.metric for row in study.metrics if row.kind == "metric"} == set(METRICS)
     assert "SRCC(D, E) over types, from this run:" in result.stdout
     about = json.loads(written[0][0])["about"]

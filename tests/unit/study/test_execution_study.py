@@ -114,9 +114,10 @@ def test_trials_whose_reference_run_failed_are_left_out_and_counted_unless_asked
 
 
 def test_an_agent_that_ignores_the_image_changes_no_coefficient() -> None:
-    blind = [replace(item, decision=1.0, execution=50.0) for item in record(("hold",))]
-    alone, beside = select(record()), select(record() + blind)
-    assert beside.excluded.constant_agents == ("hold",)
+    blind = [replace(item, decision=1.0, execution=50.0, outcome=Outcome.SUCCESS) for item in record(("hold",))]
+    alone, beside = select(record()), select(record() + blind, declared=["hold"])
+    assert beside.excluded.blind_agents == ("hold",)
+    assert select(record() + blind).excluded.blind_agents == (), "a decision of 1 alone tells nothing"
     for unit in execution.UNITS:
         for stage in execution.STAGES:
             assert stage_correlation(beside, stage, "execution", unit) == stage_correlation(

@@ -77,7 +77,7 @@ def test_the_floor_is_the_score_against_other_scenes_of_the_task() -> None:
     assert found["decision"].floor == pytest.approx(floor)
     assert found["decision"].dimensions["state"] == 1.0
     assert found["execution"] == study.Floor(90.0, 60.0, 0.75, False, {})
-    assert not any(item.constant for item in found.values())
+    assert not any(item.repeats for item in found.values())
     assert found["decision"].inert == ("z", "rotation x", "rotation y", "rotation z", "gripper")
     assert found["cognition"].inert == ()
 
@@ -112,36 +112,36 @@ def test_one_scene_has_no_floor() -> None:
     single = [item for item in RUN if item.case.seed == 0]
     found = study.floors(single, board(("servo", 0.8, 0.9)))["servo"]
     for stage in ("cognition", "decision"):
-        assert (found[stage].floor, found[stage].normalised, found[stage].constant) == (None, None, False)
+        assert (found[stage].floor, found[stage].normalised, found[stage].repeats) == (None, None, False)
     assert study.floors([], board(("servo", 0.8, None)))["servo"]["decision"] == study.Floor(
         None, None, None, False, {}
     )
 
 
 @pytest.mark.parametrize("scenes", [1, 2])
-def test_constant_output_is_flagged(scenes: int) -> None:
+def test_a_model_that_repeats_itself_is_named(scenes: int) -> None:
     """With one scene a task it shows across tasks."""
     still = chunk((0, 0, 0, 0, 0, 0, 1))
     blind = [output(c, "I see a table.", still, "hold") for c in CASES if c.seed < scenes]
     found = study.floors(blind, board(("hold", 1.0, 1.0)))["hold"]
     for stage in ("cognition", "decision"):
-        assert found[stage].constant
+        assert found[stage].repeats
         assert found[stage].normalised is None
     if scenes == 2:
         assert found["decision"].floor == 1.0
 
 
-def test_output_that_follows_the_task_alone_is_constant_too() -> None:
+def test_output_that_follows_the_task_alone_repeats_too() -> None:
     deaf = [
         output(case, f"I {case.task} it.", chunk((0.1 * (case.task == "push"), 0, 0, 0, 0, 0, 1)), "deaf")
         for case in CASES
     ]
     found = study.floors(deaf, board(("deaf", 1.0, 1.0)))["deaf"]
-    assert found["cognition"].constant
-    assert found["decision"].constant
+    assert found["cognition"].repeats
+    assert found["decision"].repeats
 
 
-def test_robust_output_is_not_constant() -> None:
+def test_robust_output_does_not_repeat() -> None:
     """The oracle's decisions do not depend on the distortion, but on the scene; nor does one case prove anything."""
     distorted = [
         output(
@@ -152,9 +152,23 @@ def test_robust_output_is_not_constant() -> None:
     ]
     found = study.floors([*RUN, *distorted], board(("servo", 1.0, 1.0)))["servo"]
     assert found["decision"].normalised == 1.0
-    assert not found["decision"].constant
+    assert not found["decision"].repeats
     alone = [item for item in RUN + distorted if (item.case.task, item.case.seed) == ("pick", 0)]
-    assert not study.floors(alone, board(("servo", 1.0, 1.0)))["servo"]["decision"].constant
+    assert not study.floors(alone, board(("servo", 1.0, 1.0)))["servo"]["decision"].repeats
+
+
+def test_nearly_the_same_first_motion_is_no_repetition_and_blindness_is_another_thing() -> None:
+    """A policy that first only goes near: its first motions in all scenes score .999 and more against each other."""
+    near = [output(case, "words", chunk((0.1 + 0.0001 * case.seed, 0, 0, 0, 0, 0, 1)), "near") for case in CASES]
+    rows = board(("near", 0.8, 0.9999))
+    found = study.floors(near, rows)["near"]["decision"]
+    assert found.floor is not None
+    assert 0.999 < found.floor < 1.0
+    assert (found.repeats, found.is_blind) == (False, False)
+    assert found.normalised == pytest.approx((0.9999 - found.floor) / (1.0 - found.floor))
+    blind = study.floors(near, rows, blind=["near"])["near"]
+    assert (blind["decision"].is_blind, blind["decision"].repeats, blind["decision"].normalised) == (True, False, None)
+    assert not blind["cognition"].is_blind, "its VLM looks"
 
 
 def test_each_vlm_has_its_own_corpus() -> None:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "alpha",
+    "best",
     "clustered",
     "coefficients",
     "concordance",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from merton.leaderboard.snapshot.contents import CaseRow, Snapshot
 from merton.seeding import generator
+from merton.statistics.best import beside_the_first
 from merton.statistics.paired import paired_interval
 
 ORDERS = 199
@@ -28,7 +29,7 @@ class Hardest:
 
     Attributes:
         name: such as "max_darken 5"; "max_darken" where the level is drawn anew for each scene.
-        rivals: how many others are not told apart from it, paired by scene.
+        rivals: how many others are not told apart from it, paired by scene (`statistics.best`).
         others: how many others were compared.
     """
 
@@ -59,11 +60,16 @@ def hardest(board: Snapshot, blind: Collection[str] = ()) -> Hardest | None:
     first = int(np.argmin(np.round(means, 9)))
     if _chance(scores, float(means[first])) > CHANCE:
         return None
-    scenes = np.arange(len(scores))
     others = [column for column in range(len(names)) if column != first]
-    lower = [paired_interval(scores[:, column] - scores[:, first], scenes)[0] for column in others]
-    rivals = sum(low <= 0.0 for low in lower)
+    rivals = sum(not _is_easier(scores[:, column] - scores[:, first], len(others)) for column in others)
     return Hardest(names[first], rivals, len(others)) if rivals < len(others) else None
+
+
+def _is_easier(differences: NDArray[np.float64], others: int) -> bool:
+    """Whether a type scores more than the hardest one, by the differences in each scene; one of so many others."""
+    scenes = np.arange(len(differences))
+    interval = paired_interval(differences, scenes)
+    return beside_the_first(interval, float(differences.mean()), others, len(scenes)).low > 0.0
 
 
 def _scores(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
 from merton.statistics.paired import paired_interval
@@ -26,7 +27,8 @@ class Rival:
     Attributes:
         agent: its id.
         less: mean of the largest drop less its own, -2..2; None without a common case.
-        interval: 95 % of `less`, clustered by scene; None without a common case.
+        interval: of `less`, clustered by scene: 95 % for all agents together (`statistics.best`); None without a common
+            case.
     """
 
     agent: str
@@ -63,9 +65,8 @@ class LargestDrop:
 def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
     """The largest drop of agents that look, compared with all others.
 
-    Each comparison is at 95 %, without a correction for their number: that an agent stands alone claims that it is
-    told apart from the nearest of the others as well, which chance does in at most one study of twenty, however many
-    agents are equal (Hsu 1984: the multiple comparison with the best needs one comparison alone for that claim).
+    That one agent stands alone is false in at most one study of twenty, however many agents are equal, and so is that
+    the agent which truly loses most is not among those not told apart (`statistics.best.beside_the_first`).
 
     The shrunken drop is the empirical Bayes estimate by moments (Efron and Morris 1975; James and Stein 1961), positive
     part: mean + (drop - mean) max(0, 1 - error / scatter). The error is half the mean variance of the paired
@@ -82,8 +83,10 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
         if not len(differences):
             rivals.append(Rival(other.agent, None, None))
             continue
+        less = float(differences.mean())
         interval = paired_interval(differences, scenes, span=2.0)
-        rivals.append(Rival(other.agent, float(differences.mean()), interval))
+        interval = beside_the_first(interval, less, len(others), len(set(scenes)))
+        rivals.append(Rival(other.agent, less, Interval(max(interval.low, -2.0), min(interval.high, 2.0))))
         errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
     return LargestDrop(first, tuple(rivals), _shrunken([loss.points for loss in (first, *others)], errors))
 

@@ -1,0 +1,27 @@
+"""Comparisons of the best, or the worst, of several with all the others."""
+
+from __future__ import annotations
+
+from scipy.special import stdtrit
+
+from merton.statistics.intervals import ENDS, Interval
+
+
+def beside_the_first(interval: Interval, center: float, others: int, clusters: int) -> Interval:
+    """A 95 % interval of the first less another, widened so that no other is left out of the equals by their number.
+
+    Of several equal ones chance makes one the first, and some of the others look smaller. Comparisons with the best
+    (Hsu 1984) need one side alone: with `others` of them each may err in .05 / others (Bonferroni), which a 95 %
+    interval does for up to two. It is stretched about its center by the ratio of Student's quantiles.
+
+    Args:
+        interval: 95 %, of one comparison.
+        center: the difference that it is of.
+        others: how many are compared with the first, at least 1.
+        clusters: the units that were sampled; with a single one the interval stays.
+    """
+    if clusters < 2:
+        return interval
+    freedom, chance = clusters - 1, min(1.0 - ENDS[1], 0.05 / others)
+    ratio = float(stdtrit(freedom, 1.0 - chance) / stdtrit(freedom, ENDS[1]))
+    return Interval(center - ratio * (center - interval.low), center + ratio * (interval.high - center))
