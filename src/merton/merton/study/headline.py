@@ -93,7 +93,7 @@ def _greatest_loss(found: LargestDrop) -> str:
     text += f"to {percent(first.after)}\u00a0%"
     if found.shrunken is not None:
         text += f" ({_points(first.points)}, {number(100 * found.shrunken, 0)} shrunken)"
-    if first.interval[0] <= 0:
+    if not found.is_beyond_chance:
         text += f", which {counted(first.scenes, 'scene')} cannot tell from chance"
     if rivals:
         named = [printable(rival.agent, 40) for rival in rivals[:RIVALS_NAMED]]

@@ -47,12 +47,15 @@ class LargestDrop:
 
     Attributes:
         first: the loss of the agent that has it.
+        is_beyond_chance: whether it is above 0, as the largest of so many: of several agents that lose nothing, one
+            looks as if it did.
         others: all other agents, the largest drop first.
         shrunken: the drop moved towards the mean of all, -1..1, by the share of their scatter that is chance (see
             `largest_drop`); None of one agent, or where no two have a common case.
     """
 
     first: Loss
+    is_beyond_chance: bool
     others: tuple[Rival, ...]
     shrunken: float | None
 
@@ -88,7 +91,9 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
         interval = beside_the_first(interval, less, len(others), len(set(scenes)))
         rivals.append(Rival(other.agent, less, Interval(max(interval.low, -2.0), min(interval.high, 2.0))))
         errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
-    return LargestDrop(first, tuple(rivals), _shrunken([loss.points for loss in (first, *others)], errors))
+    own = beside_the_first(first.interval, first.points, len(others) + 1, first.scenes)
+    shrunken = _shrunken([loss.points for loss in (first, *others)], errors)
+    return LargestDrop(first, own.low > 0.0, tuple(rivals), shrunken)
 
 
 def _common(one: Loss, other: Loss) -> tuple[NDArray[np.float64], list[str]]:
