@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -65,7 +65,7 @@ def paired(lost: Sequence[Loss]) -> bool:
     return _plain({case: first[case] - second[case] for case in first}, 2.0)[0] > 0.0
 
 
-def _plain(values: dict[TestCase, float], span: float) -> Interval:
+def _plain(values: Mapping[TestCase, float], span: float) -> Interval:
     """The interval of a mean of values in -span..span as that of a score in 0..1."""
     scores = (np.array(list(values.values())) + span) / (2.0 * span)
     return mean_interval(scores, [case.scene for case in values]).scaled(2.0 * span, -span)

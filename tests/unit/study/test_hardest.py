@@ -22,12 +22,12 @@ def board_of(*views: tuple[int, str, int, bool]) -> object:
 
 
 def test_equal_types_are_seldom_named_and_one_that_differs_is() -> None:
-    """Sixty studies of six types that are equal, and twenty in which the last is harder by two logits; seed 0."""
-    equal = [hardest(_board(study([1.5], 12, TYPES["6 equal"], "equal", number))) for number in range(60)]
-    assert sum(found is not None for found in equal) <= 6, "3 are to be expected"
-    found = [hardest(_board(study([1.5], 30, [0.0] * 5 + [2.5], "one", number))) for number in range(20)]
+    """Thirty studies of six types that are equal, and ten in which the last is harder by two logits; seed 0."""
+    equal = [hardest(_board(study([1.5], 12, TYPES["6 equal"], "equal", number))) for number in range(30)]
+    assert sum(found is not None for found in equal) <= 4, "1 or 2 are to be expected"
+    found = [hardest(_board(study([1.5], 30, [0.0] * 5 + [2.5], "one", number))) for number in range(10)]
     named = [item for item in found if item is not None]
-    assert len(named) >= 15
+    assert len(named) >= 7
     assert {item.name for item in named} == {"type06 5"}
     assert all(item.rivals < item.others == 5 for item in named)
 

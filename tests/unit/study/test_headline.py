@@ -85,13 +85,13 @@ def test_agents_without_a_common_case_cannot_be_told_apart() -> None:
     assert said([*trials("a", 20), *far]).endswith("; b's drop is not told apart (no test case in common).")
 
 
-@pytest.mark.parametrize(("falls", "claims"), [([1.6] * 4, (0, 4)), ([3.0, 0.5, 0.5, 0.5], (25, 40))], ids=str)
+@pytest.mark.parametrize(("falls", "claims"), [([1.6] * 4, (0, 2)), ([3.0, 0.5, 0.5, 0.5], (7, 12))], ids=str)
 def test_equal_agents_are_seldom_told_apart_and_different_ones_mostly(
     falls: list[float], claims: tuple[int, int]
 ) -> None:
-    """Forty studies in 30 scenes through six types: tools/studies/headline_claims.py has more of them."""
+    """Twelve studies in 30 scenes through six types: tools/studies/headline_claims.py has more of them."""
     alone = 0
-    for number in range(40):
+    for number in range(12):
         top = largest_drop(by_agent(study(falls, 30, [0.0] * 6, "test", number)).values())
         alone += not top.rivals and top.first.agent == "agent0"
     assert claims[0] <= alone <= claims[1]

@@ -7,7 +7,7 @@ the largest, so its shrunken number stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +47,7 @@ class LargestDrop:
 
     Attributes:
         first: the loss of the agent that has it.
-        is_beyond_chance: whether it is above 0, as the largest of so many: of several agents that lose nothing, one
-            looks as if it did.
+        is_beyond_chance: whether it is above 0, as the largest of so many: see `largest_drop`.
         others: all other agents, the largest drop first.
         shrunken: the drop moved towards the mean of all, -1..1, by the share of their scatter that is chance (see
             `largest_drop`); None of one agent, or where no two have a common case.
@@ -71,6 +70,9 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
     That one agent stands alone is false in at most one study of twenty, however many agents are equal, and so is that
     the agent which truly loses most is not among those not told apart (`statistics.best.beside_the_first`).
 
+    Of several agents that lose nothing, one looks as if it did. So the largest drop is beyond chance if its interval
+    lies above 0 when it is widened for their number, or if it does as it is and so does that of all agents together.
+
     The shrunken drop is the empirical Bayes estimate by moments (Efron and Morris 1975; James and Stein 1961), positive
     part: mean + (drop - mean) max(0, 1 - error / scatter). The error is half the mean variance of the paired
     differences, in which the scenes' own difficulty cancels; the scatter is the variance of the drops. Ours: without
@@ -91,9 +93,17 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
         interval = beside_the_first(interval, less, len(others), len(set(scenes)))
         rivals.append(Rival(other.agent, less, Interval(max(interval.low, -2.0), min(interval.high, 2.0))))
         errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
-    own = beside_the_first(first.interval, first.points, len(others) + 1, first.scenes)
     shrunken = _shrunken([loss.points for loss in (first, *others)], errors)
-    return LargestDrop(first, own.low > 0.0, tuple(rivals), shrunken)
+    return LargestDrop(first, _is_beyond_chance(first, others), tuple(rivals), shrunken)
+
+
+def _is_beyond_chance(first: Loss, others: Sequence[Loss]) -> bool:
+    """Whether the largest drop is above 0 in view of the number of agents."""
+    if beside_the_first(first.interval, first.points, len(others) + 1, first.scenes).low > 0.0:
+        return True
+    drops = [drop for loss in (first, *others) for drop in loss.drops.values()]
+    scenes = [case.scene for loss in (first, *others) for case in loss.drops]
+    return bool(drops) and first.is_above_zero and paired_interval(drops, scenes).low > 0.0
 
 
 def _common(one: Loss, other: Loss) -> tuple[NDArray[np.float64], list[str]]:
