@@ -181,6 +181,7 @@ def render(
             left_out={name: equal_agents(records, value) for name, value in VALUES.items()},
             pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
             pair_count=len(found),
+            resolved_count=sum(pair.is_resolved for pair in found),
             files=run_files.present(run),
             added_references=run_files.added_references(run),
             experiment=_experiment_text(run / "experiment.yaml"),
