@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.study.blindness import blind_agents, declared_blind
 
 
-def trials(agent: str = "still", scenes: int = 12, **distorted: object) -> list[TrialRecord]:
+def trials(agent: str = "still", scenes: int = 12, **distorted: Any) -> list[TrialRecord]:
     """Undistorted successes and distorted trials that went the same way, but for the given fields."""
     found = []
     for seed in range(scenes):
@@ -31,7 +32,7 @@ def trials(agent: str = "still", scenes: int = 12, **distorted: object) -> list[
     return found
 
 
-LOST = {"outcome": Outcome.FAILURE, "progress": 0.4}
+LOST: dict[str, Any] = {"outcome": Outcome.FAILURE, "progress": 0.4}
 
 
 def test_an_agent_is_blind_if_every_trial_went_as_without_distortion() -> None:
@@ -47,7 +48,7 @@ def test_an_agent_is_blind_if_every_trial_went_as_without_distortion() -> None:
     [LOST, {"decision": 0.9995}, {"path_m": 0.002}, {"steps": 3}, {"progress": 0.5, "outcome": Outcome.FAILURE}],
     ids=str,
 )
-def test_a_single_trial_that_went_otherwise_shows_that_it_looks(difference: dict) -> None:
+def test_a_single_trial_that_went_otherwise_shows_that_it_looks(difference: dict[str, Any]) -> None:
     records = trials()
     assert blind_agents([*records[:-1], replace(records[-1], **difference)]) == frozenset()
 

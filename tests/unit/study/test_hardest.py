@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from headline_claims import TYPES, _board, study
 
+from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study.hardest import Hardest, hardest
 from merton.study.headline import size
 
 
-def board_of(*views: tuple[int, str, int, bool]) -> object:
+def board_of(*views: tuple[int, str, int, bool]) -> Snapshot:
     """A board of one agent's trials: scene, distortion, level, and whether it succeeded."""
     return _board(
         [

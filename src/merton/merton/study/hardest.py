@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from merton.leaderboard.snapshot.contents import CaseRow, Snapshot
 from merton.seeding import generator
-from merton.statistics.best import beside_the_first
 from merton.statistics.paired import paired_interval
 
 ORDERS = 199
@@ -29,7 +28,7 @@ class Hardest:
 
     Attributes:
         name: such as "max_darken 5"; "max_darken" where the level is drawn anew for each scene.
-        rivals: how many others are not told apart from it, paired by scene (`statistics.best`).
+        rivals: how many others are not told apart from it at 95 % each, paired by scene.
         others: how many others were compared.
     """
 
@@ -44,7 +43,8 @@ def hardest(board: Snapshot, blind: Collection[str] = ()) -> Hardest | None:
     Only types in which every scene was seen are compared: else a hard scene makes its distortion look hard. That they
     differ at all is tested by exchanging them within scenes (Fisher 1935): the lowest mean score of the types against
     that of `ORDERS` random orders, in which they are alike. That takes all trials of a scene together, and holds for
-    any number of types, as no interval of the hardest one alone does.
+    any number of types, as no interval of the hardest one alone does; the comparisons of single types after it are
+    protected by it (Fisher 1935, section 24).
 
     Args:
         board: of a run's trials.
@@ -61,15 +61,10 @@ def hardest(board: Snapshot, blind: Collection[str] = ()) -> Hardest | None:
     if _chance(scores, float(means[first])) > CHANCE:
         return None
     others = [column for column in range(len(names)) if column != first]
-    rivals = sum(not _is_easier(scores[:, column] - scores[:, first], len(others)) for column in others)
+    scenes = np.arange(len(scores))
+    lower = [paired_interval(scores[:, column] - scores[:, first], scenes).low for column in others]
+    rivals = sum(low <= 0.0 for low in lower)
     return Hardest(names[first], rivals, len(others)) if rivals < len(others) else None
-
-
-def _is_easier(differences: NDArray[np.float64], others: int) -> bool:
-    """Whether a type scores more than the hardest one, by the differences in each scene; one of so many others."""
-    scenes = np.arange(len(differences))
-    interval = paired_interval(differences, scenes)
-    return beside_the_first(interval, float(differences.mean()), others, len(scenes)).low > 0.0
 
 
 def _scores(

@@ -8,7 +8,7 @@ the largest, so its shrunken number stands beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ class Rival:
     Attributes:
         agent: its id.
         less: mean of the largest drop less its own, -2..2; None without a common case.
-        interval: of `less`, clustered by scene: 95 % for all agents together (`statistics.best`); None without a common
-            case.
+        interval: of `less`, clustered by scene, see `largest_drop`; None without a common case.
     """
 
     agent: str
@@ -67,8 +66,9 @@ class LargestDrop:
 def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
     """The largest drop of agents that look, compared with all others.
 
-    That one agent stands alone is false in at most one study of twenty, however many agents are equal, and so is that
-    the agent which truly loses most is not among those not told apart (`statistics.best.beside_the_first`).
+    An agent stands alone if the 95 % intervals of all comparisons lie above 0: of equal ones, however many, the first
+    would have to be told apart from the nearest too. Else the intervals are widened for the number of agents
+    (`statistics.best.beside_the_first`), so that the one which truly loses most is seldom left out of those named.
 
     Of several agents that lose nothing, one looks as if it did. So the largest drop is beyond chance if its interval
     lies above 0 when it is widened for their number, or if it does as it is and so does that of all agents together.
@@ -90,11 +90,20 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
             continue
         less = float(differences.mean())
         interval = paired_interval(differences, scenes, span=2.0)
-        interval = beside_the_first(interval, less, len(others), len(set(scenes)))
-        rivals.append(Rival(other.agent, less, Interval(max(interval.low, -2.0), min(interval.high, 2.0))))
+        rivals.append(Rival(other.agent, less, interval))
         errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
+    if not all(rival.is_told_apart for rival in rivals):
+        rivals = [_widened(rival, len(others), first.scenes) for rival in rivals]
     shrunken = _shrunken([loss.points for loss in (first, *others)], errors)
     return LargestDrop(first, _is_beyond_chance(first, others), tuple(rivals), shrunken)
+
+
+def _widened(rival: Rival, others: int, scenes: int) -> Rival:
+    """One of so many others that are compared in so many scenes."""
+    if rival.less is None or rival.interval is None:
+        return rival
+    low, high = beside_the_first(rival.interval, rival.less, others, scenes)
+    return replace(rival, interval=Interval(max(low, -2.0), min(high, 2.0)))
 
 
 def _is_beyond_chance(first: Loss, others: Sequence[Loss]) -> bool:
