@@ -170,7 +170,7 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     make_fake_run(run, distortions=("gaussian_blur",), tasks=("pick",))
     given: list[Sequence[Threshold]] = []
     monkeypatch.setattr(
-        report, "render", lambda run, facts, records, found=(), planned=None: given.append(found) or "page"
+        report, "render", lambda run, facts, records, recorded, found=(), *_: given.append(found) or "page"
     )
     report.write_report(run)
     assert (given.pop(), (run / "thresholds.csv").exists()) == ([], False)
