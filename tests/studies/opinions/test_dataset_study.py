@@ -15,7 +15,7 @@ from scipy import stats
 
 from merton.errors import InputError
 from merton.statistics.resampling import interval, resamples
-from merton_studies.opinions import dataset, dataset_page, distributions, sensitivity
+from merton_studies.opinions import dataset, dataset_page, distributions, opinion_figures, sensitivity
 from merton_studies.opinions.claims import FAILS, HOLDS, UNRESOLVED, _of_tags, claims
 from merton_studies.opinions.dataset import Case, dataset_study
 from merton_studies.opinions.opinion import opinions
@@ -158,10 +158,85 @@ def test_half_of_the_loss_is_found_within_a_fifth_of_a_level(planted_level: floa
     assert found.interval[0] <= planted_level <= found.interval[1]
 
 
-def test_a_type_that_costs_little_has_no_level_of_half_the_loss() -> None:
+def half_loss(
+    shares: list[float], scenes: int = 12, noise: float = 0.0, seed: int = 0, levels: tuple[int, ...] = (1, 2, 3, 4, 5)
+) -> sensitivity.HalfLoss:
+    """Of one image a scene and level, with the share that is left at each; chance is 2 of 5."""
+    rng, level = np.random.default_rng(seed), np.tile(levels, scenes)
+    scene = np.repeat(np.arange(scenes), len(levels))
+    share = np.tile(shares, scenes) + noise * (rng.normal(size=scenes)[scene] + rng.normal(size=len(level)))
+    (found,) = sensitivity.half_losses(2.0 + 3.0 * share, np.full(len(level), "haze"), level, scene.astype(str), 2.0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shares", "level"),
+    [
+        ([0.9, 0.7, 0.5, 0.3, 0.1], 3.0),
+        ([0.45] * 5, 0.5 / 0.55),
+        ([0.5] * 5, 1.0),
+        ([0.98, 0.97, 0.96, 0.95, 0.05], 4.5),
+        ([0.7, 0.8, 0.3, 0.3, 0.1], 3.0 - 0.2 / 0.45),
+        ([0.55] * 5, math.inf),
+    ],
+)
+def test_the_level_is_the_first_at_which_the_monotone_means_are_half(shares: list[float], level: float) -> None:
+    """The fifth by hand: levels 1 and 2 become .75, and .5 lies 5/9 of the way to .3."""
+    found = half_loss(shares)
+    assert found.level == pytest.approx(level)
+    assert found.interval is not None
+    assert found.interval.low <= level <= found.interval.high
+    assert half_loss(shares, 1).interval is None, "of a single scene"
+
+
+def test_a_level_that_was_not_seen_is_interpolated_or_unknown() -> None:
+    assert half_loss([0.8, 0.2], levels=(1, 5)).level == pytest.approx(3.0)
+    found = half_loss([0.8, 0.7], levels=(1, 3))
+    assert (found.level, found.highest) == (math.inf, 3)
+    assert opinion_figures.half_loss_words(found).startswith("never half up to 3 [")
+
+
+def test_a_mean_that_rises_over_half_has_no_single_level() -> None:
+    found = half_loss([0.8, 0.3, 0.8, 0.8, 0.8], noise=0.1)
+    assert math.isnan(found.level)
+    assert found.rise is not None
+    assert (found.rise.low, found.rise.low_mean) == (2, pytest.approx(2.9, abs=0.3))
+    assert found.interval is not None
+    assert found.interval.low < 1.6 < found.interval.high
+    assert opinion_figures.half_loss_words(found) == "not falling"
+    assert "by more than its error, so no single level has half" in opinion_figures.rise_words(found)
+    assert "<circle" not in opinion_figures.level_bar(found.level, found.interval)
+    below = half_loss([0.7, 0.1, 0.1, 0.2, 0.4], noise=0.03)
+    assert below.level == pytest.approx(1.0 + 0.2 / 0.5, abs=0.2)
+    assert opinion_figures.rise_words(below).endswith("by more than its error")
+    assert opinion_figures.rise_words(half_loss([0.9, 0.7, 0.5, 0.3, 0.1])) == ""
+
+
+@pytest.mark.parametrize(
+    ("shares", "level"), [([0.45] * 5, 0.5 / 0.55), ([0.55] * 5, math.inf), ([0.8, 0.3, 0.8, 0.8, 0.8], 1.6)]
+)
+def test_curves_that_are_no_logistic_are_held(shares: list[float], level: float) -> None:
+    """Of 150 studies by a logistic curve's bootstrap 0, 37 and 0."""
+    held = 0
+    for seed in range(40):
+        found = half_loss(shares, 12, 0.15, seed)
+        assert found.interval is not None
+        held += found.interval.low <= level <= found.interval.high
+    assert held >= 36
+
+
+def test_chance_that_is_no_lower_than_no_change_leaves_nothing_to_lose() -> None:
+    level = np.tile(np.arange(1, 6), 3)
+    assert sensitivity.half_losses(np.full(15, 5.0), np.full(15, "haze"), level, level.astype(str), 5.0) == []
+
+
+def test_a_type_that_costs_little_never_loses_half() -> None:
     level = np.repeat(np.arange(1, 6), 12)
     (found,) = sensitivity.half_losses(np.full(60, 4.9), np.full(60, "haze"), level, np.arange(60).astype(str), 2.0)
     assert math.isinf(found.level)
+    assert found.interval is not None
+    assert math.isinf(found.interval.high)
+    assert opinion_figures.half_loss_words(found).startswith("never half up to 5 [")
 
 
 def test_claims_hold_fail_or_stay_open(study: dataset.DatasetStudy) -> None:

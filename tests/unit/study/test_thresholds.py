@@ -15,6 +15,7 @@ from fake_run import make_fake_run
 from merton.experiment.staircase import Staircase
 from merton.leaderboard.snapshot.store import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.statistics.intervals import Interval
 from merton.study import report, thresholds
 from merton.study.headline import headline
 from merton.study.thresholds import TARGET, Threshold, as_csv, estimate, words
@@ -62,13 +63,73 @@ def test_an_agent_that_fails_undistorted_has_no_threshold() -> None:
 
 
 def test_trials_of_one_scene_count_as_one() -> None:
-    levels, won, _ = climb(np.random.default_rng(9), 3.4, 24)
-    alone = estimate(levels, won, np.arange(24), [True] * 24)
-    copies = estimate(np.tile(levels, 4), np.tile(won, 4), np.tile(np.arange(24), 4), [True] * 24)
-    independent = estimate(np.tile(levels, 4), np.tile(won, 4), np.arange(96), [True] * 24)
+    levels, won, _ = climb(np.random.default_rng(9), 3.0, 60)
+    alone = estimate(levels, won, np.arange(60), [True] * 60)
+    copies = estimate(np.tile(levels, 4), np.tile(won, 4), np.tile(np.arange(60), 4), [True] * 60)
+    independent = estimate(np.tile(levels, 4), np.tile(won, 4), np.arange(240), [True] * 60)
     width = [found[2] - found[1] for found in (alone, copies, independent)]
+    assert math.isfinite(width[0])
     assert width[2] < 0.65 * width[0]
     assert width[1] > 0.85 * width[0]
+
+
+@pytest.mark.parametrize(("floor", "middle", "truth"), [(0.7, 2.0, 2.76), (0.5, 2.5, 2.46), (0.8, 2.0, math.inf)])
+def test_a_floor_above_zero_is_no_lower_threshold(floor: float, middle: float, truth: float) -> None:
+    """Success at level x is floor + (.98 - floor) / (1 + exp((x - middle) / .5)), 40 chains of 80 trials.
+
+    Without a floor in the curve the first was held in .76 of 300 chains.
+    """
+    rng, held = np.random.default_rng(8), 0
+    for _ in range(40):
+        chain, levels, wins = Staircase(), [], []
+        for _ in range(80):
+            levels.append(chain.level)
+            wins.append(rng.random() < floor + (0.98 - floor) / (1.0 + math.exp((chain.level - middle) / 0.5)))
+            chain.add(wins[-1])
+        _, low, high = estimate(levels, wins, range(80), (rng.random(80) < 0.98).tolist())
+        held += low <= truth <= high
+    assert held >= 35, "87 % of 40: .95 less 2.3 standard errors"
+
+
+def records_of(success: dict[int, list[bool]], agent: str = "a") -> list[TrialRecord]:
+    """A trial in a scene of its own for each success; level 0 is undistorted."""
+    return [
+        TrialRecord(
+            "e",
+            agent,
+            TestCase("pick", seed, "jpeg" if level else "reference", level),
+            Outcome.SUCCESS if done else Outcome.FAILURE,
+        )
+        for level, row in success.items()
+        for seed, done in enumerate(row, start=1000 * level)
+    ]
+
+
+def test_success_that_rises_again_has_no_single_level() -> None:
+    dip = {0: [True] * 20, 1: [True] * 18, 2: [False] * 12 + [True] * 4, 4: [True] * 19 + [False], 5: [True] * 20}
+    (found,) = thresholds.thresholds(records_of(dip))
+    assert math.isnan(found.level)
+    assert words(found.level) == "not falling"
+    assert found.rise is not None
+    assert (found.rise.low, found.rise.high, found.rise.low_mean) == (2, 5, 0.25)
+    said = "success rises from 25\u00a0% at level 2 to 100\u00a0% at level 5"
+    assert thresholds.rise_words(found.rise) == said
+    assert ",nan," in as_csv([found])
+    assert as_csv([found]).rstrip().endswith(",2 to 5")
+    section = report._environment().get_template("thresholds.html.j2").render(thresholds=[found])
+    assert f"{said}. No single level has 75 %" in section
+    assert "<circle" not in section
+    (better,) = thresholds.thresholds(records_of({0: [True] * 9 + [False] * 11, 3: [True] * 20}))
+    assert math.isnan(better.level), "success undistorted is level 0"
+    fall = replace(found, level=4.0, interval=Interval(3.0, 5.0), rise=None)
+    assert thresholds.lowest([found, fall])[0] == fall
+
+
+def test_a_rise_that_stays_on_one_side_of_the_target_leaves_the_level() -> None:
+    below = {0: [True] * 30, 1: [True] * 28 + [False] * 2, 2: [False] * 30, 3: [True] * 15 + [False] * 15}
+    (found,) = thresholds.thresholds(records_of(below))
+    assert found.rise is not None
+    assert 1.0 < found.level < 2.0
 
 
 @pytest.mark.parametrize(("scenes", "tasks"), [(20, 1), (8, 4)])
@@ -99,8 +160,9 @@ def test_each_agent_and_type_has_a_line() -> None:
     assert second.seen == (None, None, (1.0, 4), None, None)
     assert thresholds.thresholds(records[::-1]) == [first, second]
     lines = as_csv([first, second]).splitlines()
-    assert lines[0] == "agent,distortion,threshold,low,high,undistorted_success,trials,scenes"
+    assert lines[0] == "agent,distortion,threshold,low,high,undistorted_success,trials,scenes,rises"
     assert lines[1].startswith("a,jpeg,")
+    assert lines[1].endswith(",1,1,"), "a single trial contradicts nothing"
 
 
 def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +170,7 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     make_fake_run(run, distortions=("gaussian_blur",), tasks=("pick",))
     given: list[Sequence[Threshold]] = []
     monkeypatch.setattr(
-        report, "render", lambda run, facts, records, found=(), planned=None: given.append(found) or "page"
+        report, "render", lambda run, facts, records, recorded, found=(), *_: given.append(found) or "page"
     )
     report.write_report(run)
     assert (given.pop(), (run / "thresholds.csv").exists()) == ([], False)

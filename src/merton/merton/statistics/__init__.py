@@ -7,6 +7,7 @@ __all__ = [
     "coefficients",
     "concordance",
     "correlation",
+    "falling",
     "intervals",
     "intraclass",
     "means",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from merton.statistics.intervals import ENDS, Interval
 
@@ -53,9 +53,12 @@ def wilson(successes: float, n: float, z: float = Z_95) -> Interval:
     return Interval(0.0 if successes == 0 else center - half, 1.0 if successes == n else center + half)
 
 
-def student(freedom: ArrayLike) -> Floats:
-    """Half-widths of 95 % intervals in estimated standard deviations; `Z_95` for infinite degrees of freedom."""
-    return np.asarray(stdtrit(freedom, ENDS[1]))
+def student(freedom: ArrayLike, end: float = ENDS[1]) -> Floats:
+    """Half-widths in estimated standard deviations of the interval whose upper end is that quantile, 95 % by default.
+
+    For infinite degrees of freedom they are `Z_95`, or the normal distribution's quantile.
+    """
+    return np.asarray(stdtrit(freedom, end))
 
 
 def fisher_z(value: ArrayLike, ratings: float = 2.0) -> Floats:
@@ -90,7 +93,11 @@ def middle(draws: ArrayLike) -> Interval:
 
 
 def mean_interval(
-    scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None, weights: ArrayLike | None = None
+    scores: ArrayLike,
+    clusters: ArrayLike,
+    columns: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    end: float = ENDS[1],
 ) -> Interval:
     """95 % interval of a mean of scores in 0..1, within 0..1, where scores of one cluster are alike.
 
@@ -104,16 +111,18 @@ def mean_interval(
         clusters: (n,) the unit that was sampled, such as the scene of each trial; comparable values of any type.
         columns: (n,) as for `mean_scatter`.
         weights: (n,) > 0, how much each score counts in the mean; 1 by default.
+        end: the quantile of the upper end, above .5, in place of 95 %'s: nearer to 1 where many means are compared.
     """
     shares, totals = _shares(scores, clusters, columns, weights)
     center = min(max(float(totals.sum() / totals.shape[1]), 0.0), 1.0)
     scatter, n = _scatter(shares, totals), 1.0 / float(np.sum(shares.mean(axis=1) ** 2))
     if len(shares) == 1:
         return Interval(0.0, 1.0)
+    z = float(ndtri(end))
     if scatter.variance < _NO_VARIANCE:
-        unseen = wilson(0, n)[1]
+        unseen = wilson(0, n, z)[1]
         return Interval(center - unseen * center, center + unseen * (1.0 - center))
-    return wilson(center * n, n, min(_coins(center, n, scatter), Z_95))
+    return wilson(center * n, n, min(_coins(center, n, scatter, end), z))
 
 
 def mean_scatter(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None) -> Scatter:
@@ -199,11 +208,11 @@ def _scatter(shares: Floats, totals: Floats) -> Scatter:
     return Scatter(float(parts @ parts), freedom_of_shares(shares))
 
 
-def _coins(center: float, n: float, scatter: Scatter) -> float:
+def _coins(center: float, n: float, scatter: Scatter, end: float = ENDS[1]) -> float:
     """The width that Wilson's interval for n coins needs for that scatter, in standard errors; a coin's without any."""
     if scatter.variance < _NO_VARIANCE or not 0.0 < center < 1.0:
-        return Z_95
-    return float(student(scatter.freedom)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
+        return float(ndtri(end))
+    return float(student(scatter.freedom, end)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
 
 
 def ranks(values: Iterable[float | None]) -> list[int | None]:

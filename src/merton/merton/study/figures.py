@@ -140,7 +140,7 @@ def fall_bar(before: float, after: float, index: int) -> Markup:
 
 
 def threshold_bar(level: float, interval: Interval) -> Markup:
-    """A level as a dot on its 95 % interval, on a line from 1 to 5; a ring at the end for a level beyond it."""
+    """A level as a dot on its 95 % interval, on a line from 1 to 5; a ring at the end for one beyond, none for NaN."""
     width, first, last = 120.0, 1.0, float(LEVELS[-1])
 
     def x(value: float) -> float:
@@ -149,7 +149,8 @@ def threshold_bar(level: float, interval: Interval) -> Markup:
     low, high = interval
     parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
     parts.append(tag("line", x1=x(low), x2=x(high), y1=9, y2=9, class_="interval"))
-    parts.append(tag("circle", cx=x(level), cy=9, r=4, class_="ring" if math.isinf(level) else "dot"))
+    if not math.isnan(level):
+        parts.append(tag("circle", cx=x(level), cy=9, r=4, class_="ring" if math.isinf(level) else "dot"))
     return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", aria_hidden="true")
 
 

@@ -298,6 +298,7 @@ def _environment() -> jinja2.Environment:
         figures=figures,
         threshold_words=thresholds.words,
         left_out_sentences=left_out_sentences,
+        rise_words=thresholds.rise_words,
         places=places,
         METRICS=METRICS,
         MAXIMUM=MAXIMUM,

@@ -10,9 +10,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from merton.pages.words import number
+from merton.pages.words import number, percent
 from merton.results.csv_writer import csv_text
 from merton.results.records import TrialRecord
+from merton.statistics.falling import Rise, greatest_rise
 from merton.statistics.intervals import ENDS, Interval
 
 TARGET = 0.75
@@ -21,9 +22,10 @@ LOWEST, HIGHEST = 1, 5
 
 Floats = NDArray[np.float64]
 
-_MIDDLES = np.linspace(-2.0, 8.0, 101)
-_SLOPES = np.geomspace(0.1, 2.5, 14)
+_MIDDLES = np.linspace(-2.0, 8.0, 81)
+_SLOPES = np.geomspace(0.1, 2.5, 10)
 _CEILINGS = np.array([0.4, 0.5, 0.6, 0.7, 0.76, 0.8, 0.85, 0.9, 0.94, 0.97, 0.985, 0.995])
+_FLOORS = np.arange(10) / 10.0
 _LEAST_CHANCE = 0.001
 """Of a success and of a failure at any level: a single odd trial must not decide."""
 
@@ -33,11 +35,14 @@ class Threshold:
     """The level at which the success of an agent under a type of distortion is `TARGET`.
 
     Attributes:
-        level: -inf where success is lower without distortion; inf where it is unknown how far above 5 it is.
-        interval: 95 %; each end may be infinite too.
+        level: -inf where success is lower without distortion; inf where it is never so low, or unknown how far above 5;
+            NaN where success does not fall: it rises from `TARGET` or below to above, so no single level has it.
+        interval: 95 %, of a curve that falls; each end may be infinite too.
         undistorted: the agent's success in the same tasks, undistorted; None if it was not run.
         trials, scenes: distorted ones.
         seen: for the levels 1 .. 5 the mean success and the number of trials; None without any.
+        rise: the surest rise of success between two levels, 0 for undistorted, which contradicts a falling curve; None
+            where none is above its error.
     """
 
     agent: str
@@ -48,6 +53,7 @@ class Threshold:
     trials: int
     scenes: int
     seen: tuple[tuple[float, int] | None, ...]
+    rise: Rise | None = None
 
 
 def thresholds(records: Iterable[TrialRecord]) -> list[Threshold]:
@@ -57,34 +63,39 @@ def thresholds(records: Iterable[TrialRecord]) -> list[Threshold]:
         records: of one experiment; infrastructure faults have no part in it.
     """
     known = [record for record in records if record.success is not None]
-    undistorted: dict[str, list[bool]] = {}
+    undistorted: dict[str, list[TrialRecord]] = {}
     chains: dict[tuple[str, str], list[TrialRecord]] = {}
     for record in known:
         if record.case.is_reference:
-            undistorted.setdefault(record.agent, []).append(bool(record.success))
+            undistorted.setdefault(record.agent, []).append(record)
         else:
             chains.setdefault((record.agent, record.case.distortion), []).append(record)
-    found = []
-    for (agent, distortion), own in sorted(chains.items()):
-        scenes = [record.case.scene for record in own]
-        levels = np.array([record.case.level for record in own])
-        success = np.array([bool(record.success) for record in own])
-        references = undistorted.get(agent, [])
-        level, low, high = estimate(levels, success, scenes, references)
-        seen = [success[levels == step] for step in range(LOWEST, HIGHEST + 1)]
-        found.append(
-            Threshold(
-                agent,
-                distortion,
-                level,
-                Interval(low, high),
-                sum(references) / len(references) if references else None,
-                len(own),
-                len(set(scenes)),
-                tuple((float(part.mean()), len(part)) if len(part) else None for part in seen),
-            )
-        )
-    return found
+    return [_threshold(*name, own, undistorted.get(name[0], [])) for name, own in sorted(chains.items())]
+
+
+def _threshold(agent: str, distortion: str, own: Sequence[TrialRecord], references: Sequence[TrialRecord]) -> Threshold:
+    scenes = [record.case.scene for record in own]
+    levels = np.array([record.case.level for record in own])
+    success = np.array([bool(record.success) for record in own])
+    won = [bool(record.success) for record in references]
+    level, *ends = estimate(levels, success, scenes, won)
+    seen = [success[levels == step] for step in range(LOWEST, HIGHEST + 1)]
+    rise = greatest_rise(
+        np.concatenate([success, won]),
+        np.concatenate([levels, np.zeros(len(won), int)]),
+        [*scenes, *(record.case.scene for record in references)],
+    )
+    return Threshold(
+        agent,
+        distortion,
+        math.nan if rise and rise.crosses(TARGET) else level,
+        Interval(*ends),
+        sum(won) / len(won) if won else None,
+        len(own),
+        len(set(scenes)),
+        tuple((float(part.mean()), len(part)) if len(part) else None for part in seen),
+        rise,
+    )
 
 
 def estimate(
@@ -92,10 +103,13 @@ def estimate(
 ) -> tuple[float, float, float]:
     """The threshold of one chain: its median and the ends of its 95 % interval; beyond 1 .. 5 they are infinite.
 
-    Success at level x is c / (1 + exp((x - m) / s)), with the success c without distortion. The posterior of m, s and c
-    is summed on a grid, as psignifit does it (Schuett et al. 2016), with even weights for m, log s and the listed c.
-    Ours: the undistorted trials tell of c, and where trials of one scene are alike the logarithm of the likelihood is
-    divided by their design effect, that of the sum of residuals by scene against that of independent trials.
+    Success at level x is f + (c - f) / (1 + exp((x - m) / s)), with the success c without distortion and the floor
+    f < c that no distortion goes below, such as that of a guess. The posterior of m, s, c and f is summed on a grid, as
+    psignifit does it (Schuett et al. 2016), with even weights for m, log s and the listed c, and weights of 1 - f for
+    the floor, ours: it is rather low, and trials about 75 % tell little of it. Where f is above 75 % the threshold is
+    infinite. Ours, too: the undistorted trials tell of c, and where trials of one scene are alike the logarithm of the
+    likelihood is divided by their design effect, that of the sum of residuals by scene against that of independent
+    trials.
 
     Args:
         levels: (n,) 1 .. 5.
@@ -106,55 +120,74 @@ def estimate(
     level, won = np.asarray(levels, int), np.asarray(success, bool)
     wins, losses = (np.bincount(level[which], minlength=HIGHEST + 1).astype(float) for which in (won, ~won))
     wins[0], losses[0] = sum(undistorted), len(undistorted) - sum(undistorted)
-    chances, logarithms, at, order = _grid()
+    chances, variances, logarithms, prior, at = _grid()
     likelihood = logarithms @ np.concatenate([wins, losses])
-    weights = _weights(likelihood)
-    effect = _design_effect(won - (weights @ chances)[level], (weights @ (chances * (1.0 - chances)))[level], scenes)
-    cumulated = np.cumsum(_weights(likelihood / effect)[order])
+    weights = _weights(likelihood + prior)
+    effect = _design_effect(won - (weights @ chances)[level], (weights @ variances)[level], scenes)
+    cumulated = np.cumsum(_weights(likelihood / effect + prior))
     places = np.searchsorted(cumulated, np.array([0.5, *ENDS]) * cumulated[-1])
-    middle, low, high = (_censored(float(value)) for value in at[order][places])
+    middle, low, high = (_censored(float(value)) for value in at[places])
     return middle, low, high
 
 
 def lowest(found: Iterable[Threshold]) -> list[Threshold]:
-    """The lowest threshold, and then those that cannot be told apart from it: their intervals overlap."""
-    first, *others = sorted(found, key=lambda item: (item.level, item.interval[1]))
+    """The lowest threshold, and then those that cannot be told apart from it: their intervals overlap.
+
+    One that is no single level, NaN, is the last, for its interval is that of a curve that falls.
+    """
+    first, *others = sorted(found, key=lambda item: (math.isnan(item.level), item.level, item.interval[1]))
     return [first, *(item for item in others if item.interval[0] <= first.interval[1])]
 
 
 def words(level: float) -> str:
-    """A threshold as text, such as "2.4", "below 1" or "above 5"."""
+    """A threshold as text, such as "2.4", "below 1", "above 5" or, of NaN, "not falling"."""
+    if math.isnan(level):
+        return "not falling"
     if math.isinf(level):
         return f"above {HIGHEST}" if level > 0 else f"below {LOWEST}"
     return number(level, 1)
 
 
+def rise_words(rise: Rise) -> str:
+    """A clause, such as "success rises from 50 % at level 2 to 91 % at level 5"."""
+    first = "undistorted" if rise.low == 0 else f"at level {rise.low}"
+    means = percent(rise.low_mean), percent(rise.high_mean)
+    return f"success rises from {means[0]}\u00a0% {first} to {means[1]}\u00a0% at level {rise.high}"
+
+
 def as_csv(found: Iterable[Threshold]) -> str:
-    """A table with a line for each threshold; infinite ends are "inf" and "-inf"."""
+    """A table with a line for each threshold; infinite ends are "inf" and "-inf", no single level is "nan".
+
+    `rises` names the levels of `Threshold.rise`, such as "2 to 5".
+    """
     rows = []
     for item in found:
         ends = (round(float(value), 2) for value in (item.level, *item.interval))
         undistorted = None if item.undistorted is None else round(item.undistorted, 4)
-        rows.append((item.agent, item.distortion, *ends, undistorted, item.trials, item.scenes))
+        rises = f"{item.rise.low} to {item.rise.high}" if item.rise else None
+        rows.append((item.agent, item.distortion, *ends, undistorted, item.trials, item.scenes, rises))
     return csv_text(
-        ("agent", "distortion", "threshold", "low", "high", "undistorted_success", "trials", "scenes"), rows
+        ("agent", "distortion", "threshold", "low", "high", "undistorted_success", "trials", "scenes", "rises"), rows
     )
 
 
 @cache
-def _grid() -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
-    """Every curve's success at level 0 .. 5, (curves, 6), the logarithms of success and failure, (curves, 12), its
-    threshold, (curves,), and the thresholds' rising order.
+def _grid() -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Of every curve, by rising threshold: success at level 0 .. 5, (curves, 6), and its variance, the logarithms of
+    success and failure, (curves, 12), and of the curve's weight, and the threshold, (curves,).
     """
-    m, s, c = (axis.ravel() for axis in np.meshgrid(_MIDDLES, _SLOPES, _CEILINGS, indexing="ij"))
+    m, s, c, f = (axis.ravel() for axis in np.meshgrid(_MIDDLES, _SLOPES, _CEILINGS, _FLOORS, indexing="ij"))
+    m, s, c, f = (axis[f < c] for axis in (m, s, c, f))
     steps = np.arange(LOWEST, HIGHEST + 1)
     with np.errstate(over="ignore"):
-        curves = c[:, None] / (1.0 + np.exp((steps - m[:, None]) / s[:, None]))
-    chances = np.clip(np.column_stack([c, curves]), _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
-    reached = c > TARGET
-    at = np.full(len(c), -np.inf)
-    at[reached] = m[reached] - s[reached] * np.log(TARGET / (c[reached] - TARGET))
-    return chances, np.log(np.column_stack([chances, 1.0 - chances])), at, np.argsort(at, kind="stable")
+        curves = f[:, None] + (c - f)[:, None] / (1.0 + np.exp((steps - m[:, None]) / s[:, None]))
+    at = np.where(c > TARGET, np.inf, -np.inf)
+    crossed = (c > TARGET) & (f < TARGET)
+    at[crossed] = m[crossed] + s[crossed] * np.log((c[crossed] - TARGET) / (TARGET - f[crossed]))
+    rising = np.argsort(at, kind="stable")
+    chances = np.clip(np.column_stack([c, curves])[rising], _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
+    logarithms = np.log(np.column_stack([chances, 1.0 - chances]))
+    return chances, chances * (1.0 - chances), logarithms, np.log1p(-f[rising]), at[rising]
 
 
 def _weights(likelihood: Floats) -> Floats:

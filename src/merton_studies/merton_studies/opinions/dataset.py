@@ -54,7 +54,7 @@ class StageStudy:
 
     Attributes:
         falls: dimension to how much of 5 it falls over the distorted images, and the interval; the least first.
-        half_losses: of every type; empty where chance is unknown.
+        half_losses: of every type; empty where chance is unknown, or no lower than no change.
         agreement: dimension to the rank correlation of subjects; empty for fewer than two.
         same_class: share of images that have one class by image and by cell.
     """

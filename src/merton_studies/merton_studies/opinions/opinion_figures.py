@@ -10,7 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from merton.pages.svg import sequential_color, tag
-from merton.pages.words import number
+from merton.pages.words import number, readable
 from merton.results.text import count_of
 from merton.statistics.intervals import Interval
 from merton_studies.opinions.distributions import LEVELS, MAXIMUM, Spread
@@ -154,7 +154,7 @@ def scale(low: float) -> Markup:
 
 
 def level_bar(level: float, interval: Interval | None) -> Markup:
-    """A level 0..5 as a dot on its interval; a ring at the end for one beyond 5."""
+    """A level 0..5 as a dot on its interval; a ring at the end for one beyond 5, neither for NaN, which is no level."""
     width = 120.0
 
     def x(value: float) -> float:
@@ -163,21 +163,36 @@ def level_bar(level: float, interval: Interval | None) -> Markup:
     parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
     if interval:
         parts.append(tag("line", x1=x(interval[0]), x2=x(interval[1]), y1=9, y2=9, class_="interval"))
-    parts.append(tag("circle", cx=x(level), cy=9, r=4, class_="ring" if math.isinf(level) else "dot"))
+    if not math.isnan(level):
+        parts.append(tag("circle", cx=x(level), cy=9, r=4, class_="ring" if math.isinf(level) else "dot"))
     return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", aria_hidden="true")
 
 
 def half_loss_words(found: HalfLoss) -> str:
-    """A JND50 as text, such as "2.4 [2.1, 2.8]" or "none up to 5"."""
+    """A JND50 as text, such as "2.4 [2.1, 2.8]", "never half up to 5 [3.1, …]" or "not falling"."""
+    if math.isnan(found.level):
+        return "not falling"
     if math.isinf(found.level):
-        return "none up to 5" if found.interval is None else f"none up to 5 [{_end(found.interval[0])}, …]"
-    return number(found.level, 1) + (
-        "" if found.interval is None else f" [{_end(found.interval[0])}, {_end(found.interval[1])}]"
+        text, high = f"never half up to {found.highest}", "…"
+    else:
+        text, high = number(found.level, 1), _end(found.interval.high, found.highest) if found.interval else ""
+    return f"{text} [{_end(found.interval.low, found.highest)}, {high}]" if found.interval else text
+
+
+def rise_words(found: HalfLoss) -> str:
+    """A sentence where the means rise by more than their error, "" where they do not."""
+    rise = found.rise
+    if rise is None:
+        return ""
+    text = (
+        f"{readable(found.distortion)}: the mean rises from {number(rise.low_mean)} at level {rise.low} "
+        f"to {number(rise.high_mean)} at level {rise.high}, by more than its error"
     )
+    return f"{text}, so no single level has half" if math.isnan(found.level) else text
 
 
-def _end(level: float) -> str:
-    return "above 5" if math.isinf(level) else number(level, 1)
+def _end(level: float, highest: int) -> str:
+    return f"above {highest}" if math.isinf(level) else number(level, 1)
 
 
 def cell_hint(label: str, level: int, spread: Spread | None, scenes: int, name: str) -> str:
