@@ -122,7 +122,8 @@ def test_success_that_rises_again_has_no_single_level() -> None:
     (better,) = thresholds.thresholds(records_of({0: [True] * 9 + [False] * 11, 3: [True] * 20}))
     assert math.isnan(better.level), "success undistorted is level 0"
     fall = replace(found, level=4.0, interval=Interval(3.0, 5.0), rise=None)
-    assert thresholds.lowest([found, fall])[0] == fall
+    assert thresholds.lowest([found, fall]) == [fall], "a curve that does not fall has no part in it"
+    assert thresholds.lowest([found]) == []
 
 
 def test_a_rise_that_stays_on_one_side_of_the_target_leaves_the_level() -> None:

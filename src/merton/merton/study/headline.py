@@ -126,7 +126,10 @@ def _points(share: float) -> str:
 
 
 def _first_threshold(found: Sequence[Threshold]) -> str:
-    first, *rivals = thresholds.lowest(found)
+    lowest = thresholds.lowest(found)
+    if not lowest:
+        return "success rises and falls with the level, so no level is the first of 75\u00a0%"
+    first, *rivals = lowest
     if first.level == math.inf:
         return "no agent's success falls to 75\u00a0% within the five levels"
     text = f"success falls to 75\u00a0% first for {_place(first)}"

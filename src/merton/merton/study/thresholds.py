@@ -133,10 +133,12 @@ def estimate(
 def lowest(found: Iterable[Threshold]) -> list[Threshold]:
     """The lowest threshold, and then those that cannot be told apart from it: their intervals overlap.
 
-    One that is no single level, NaN, is the last, for its interval is that of a curve that falls.
+    Curves that do not fall, of level NaN, have no part in it; empty if none falls.
     """
-    first, *others = sorted(found, key=lambda item: (math.isnan(item.level), item.level, item.interval[1]))
-    return [first, *(item for item in others if item.interval[0] <= first.interval[1])]
+    falling = sorted(
+        (item for item in found if not math.isnan(item.level)), key=lambda item: (item.level, item.interval[1])
+    )
+    return [item for item in falling if item.interval[0] <= falling[0].interval[1]]
 
 
 def words(level: float) -> str:
