@@ -16,7 +16,7 @@ with one match have no scatter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.rating.glicko import START_MEAN
-from merton.rating.marginal import STEPS, Marginal
+from merton.rating.marginal import MOST_SPREAD, STEPS, Marginal
 from merton.statistics.intervals import Interval
 from merton.statistics.means import Z_95
 
@@ -45,6 +45,15 @@ EXTREME_LOSS = 0.5
 
 LEAST_SCENES = 10
 """With fewer scenes (of foreign cases: cases) the spread of cases, on which all ratings rest, is poorly known."""
+
+LEAST_FREEDOM = 3.0
+"""With fewer degrees of freedom of the spread of cases a sentence says that it is largely assumed. Ours: it may then be
+2.2 times as large or small (one standard error of its logarithm), and a rating far from the mean moves with it."""
+
+WIDEST = 2000.0
+"""Elo points. A wider 95 % interval says nothing of an agent, nor does a rating where the cases' standard deviation is
+larger. Ours: from the middle of such an interval to its ends the odds change by 300; of cases so far apart all agents
+do the same ones, to odds of 100,000, and the ratings follow from the normal distribution that is assumed of cases."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,16 @@ class Estimate:
         half = self.half_width * self.deviation
         return Interval(self.mean - half, self.mean + half)
 
+    @property
+    def width(self) -> float:
+        """Of the interval, Elo points; 0 without one."""
+        return 0.0 if self.interval is None else self.interval.high - self.interval.low
+
+    @property
+    def width_of_spread(self) -> float:
+        """Of the interval that the error of the cases' spread alone would give, Elo points; 0 without an interval."""
+        return 0.0 if self.interval is None else 2.0 * Z_95 * abs(self.with_spread) * self.deviation
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -98,6 +117,27 @@ class Fit:
     dispersion: float
     scenes: int
     warnings: tuple[str, ...]
+
+    @property
+    def wide(self) -> list[str]:
+        """The agents whose interval is wider than `WIDEST`, the widest first."""
+        return sorted(
+            (name for name, one in self.agents.items() if one.width > WIDEST),
+            key=lambda name: (-self.agents[name].width, name),
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the matches leave the ratings open, so that no board shows them.
+
+        That is so where the spread of the cases is larger than `WIDEST`; where at least half of the intervals of agents
+        are wider; and where the error of the spread alone makes one so wide. Two agents that agree do that: they tell neither how
+        much the cases differ nor, near the end of the scale, how far beyond the cases they are. Ours; simulated in
+        docs/reference/ratings.md. Bounds, and ratings from one scene alone, have no interval and are shown as such.
+        """
+        intervals = sum(one.interval is not None for one in self.agents.values())
+        is_by_spread = any(one.width_of_spread > WIDEST for one in self.agents.values())
+        return self.case_spread > WIDEST or is_by_spread or 0 < intervals <= 2 * len(self.wide)
 
 
 def fit(matches: Matches) -> Fit:
@@ -134,7 +174,7 @@ def fit(matches: Matches) -> Fit:
     scenes = len(np.unique(table.scenes))
     skill = START_MEAN + state.skill / Q
     sizes = np.bincount(table.agents, minlength=count)
-    return Fit(
+    found = Fit(
         agents={
             name: Estimate(
                 float(skill[i]),
@@ -163,9 +203,10 @@ def fit(matches: Matches) -> Fit:
         warnings=(
             *warnings(table, agent_flags, case_flags),
             *floor_warning(*state.weak_on_hard(), 0.1),
-            *_fit_warnings(has_converged, scenes, len(table.case_ids)),
+            *_fit_warnings(has_converged or state.spread == MOST_SPREAD, scenes, len(table.case_ids)),
         ),
     )
+    return replace(found, warnings=(*found.warnings, *_spread_warnings(found)))
 
 
 def _in_deviations(width: float, deviation: float) -> float | None:
@@ -186,6 +227,28 @@ def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
         found.append(
             f"Only {units} were played: how much cases differ is largely assumed, so the likelihood ratings "
             "and their intervals are rough."
+        )
+    return found
+
+
+def _spread_warnings(fitted: Fit) -> list[str]:
+    """Sentences where the spread of the cases is largely assumed, and where an interval says nothing."""
+    found = []
+    if fitted.case_spread > WIDEST:
+        found.append(
+            f"The cases are {fitted.case_spread:.0f} points apart, if not more: agents do or fail the same ones, so the "
+            "likelihood ratings say nothing; compare agents by their scores on the same cases."
+        )
+    if fitted.spread_freedom < LEAST_FREEDOM and fitted.scenes >= LEAST_SCENES:
+        found.append(
+            f"The matches tell little of how much cases differ ({fitted.spread_freedom:.1f} degrees of freedom): it is "
+            "largely assumed, and the likelihood ratings with it; compare agents by their scores on the same cases."
+        )
+    if wide := fitted.wide:
+        others = f" and {len(wide) - 1} more" if len(wide) > 1 else ""
+        found.append(
+            f"The 95 % interval of the likelihood rating is wider than {WIDEST:.0f} points for {wide[0]}{others}: it "
+            "says nothing; compare agents by their scores on the same cases."
         )
     return found
 
