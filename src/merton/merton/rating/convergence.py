@@ -99,8 +99,8 @@ def convergence(
         progress: called with the number of shares rated, over all orders, and their total.
 
     Returns:
-        One for each of `METHODS`; without the likelihood where fewer than two agents or more than its maximum played, and
-        where all matches leave its ratings open (`Fit.is_open`), which few matches often do.
+        One for each of `METHODS`; without the likelihood where fewer than two agents or more than its maximum played,
+        and where all matches together leave its ratings open (`Fit.is_open`).
 
     Raises:
         InputError: there are no matches, a score is outside 0..1, or `shares` or `shuffles` are not as above.

@@ -51,9 +51,7 @@ LEAST_FREEDOM = 3.0
 2.2 times as large or small (one standard error of its logarithm), and a rating far from the mean moves with it."""
 
 WIDEST = 2000.0
-"""Elo points. A wider 95 % interval says nothing of an agent, nor does a rating where the cases' standard deviation is
-larger. Ours: from the middle of such an interval to its ends the odds change by 300; of cases so far apart all agents
-do the same ones, to odds of 100,000, and the ratings follow from the normal distribution that is assumed of cases."""
+"""Elo points; a wider 95 % interval says nothing of an agent. Ours: from its middle to its ends odds change by 300."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +128,21 @@ class Fit:
     def is_open(self) -> bool:
         """Whether the matches leave the ratings open, so that no board shows them.
 
-        That is so where the spread of the cases is larger than `WIDEST`; where at least half of the intervals of agents
-        are wider; and where the error of the spread alone makes one so wide. Two agents that agree do that: they tell neither how
-        much the cases differ nor, near the end of the scale, how far beyond the cases they are. Ours; simulated in
-        docs/reference/ratings.md. Bounds, and ratings from one scene alone, have no interval and are shown as such.
+        That is so where any spread of the cases fits, however large; where the error of the spread alone makes an
+        interval wider than `WIDEST`; and where at least half of all intervals are, from `LEAST_SCENES` scenes on: with
+        fewer, Student's quantile makes them wide, and a sentence says so. Two agents that agree do that: they tell
+        neither how much the cases differ nor how far from them they are. Ours; simulated in docs/reference/ratings.md.
+        Bounds, and ratings from one scene alone, have no interval and are shown as such.
         """
+        if self.is_boundless or any(one.width_of_spread > WIDEST for one in self.agents.values()):
+            return True
         intervals = sum(one.interval is not None for one in self.agents.values())
-        is_by_spread = any(one.width_of_spread > WIDEST for one in self.agents.values())
-        return self.case_spread > WIDEST or is_by_spread or 0 < intervals <= 2 * len(self.wide)
+        return self.scenes >= LEAST_SCENES and 0 < intervals <= 2 * len(self.wide)
+
+    @property
+    def is_boundless(self) -> bool:
+        """Whether the matches fit any spread of the cases, however large."""
+        return self.case_spread >= MOST_SPREAD / Q
 
 
 def fit(matches: Matches) -> Fit:
@@ -234,11 +239,8 @@ def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
 def _spread_warnings(fitted: Fit) -> list[str]:
     """Sentences where the spread of the cases is largely assumed, and where an interval says nothing."""
     found = []
-    if fitted.case_spread > WIDEST:
-        found.append(
-            f"The cases are {fitted.case_spread:.0f} points apart, if not more: agents do or fail the same ones, so the "
-            "likelihood ratings say nothing; compare agents by their scores on the same cases."
-        )
+    if fitted.is_boundless:
+        found.append("The matches fit any spread of the cases, however large: the likelihood ratings say nothing.")
     if fitted.spread_freedom < LEAST_FREEDOM and fitted.scenes >= LEAST_SCENES:
         found.append(
             f"The matches tell little of how much cases differ ({fitted.spread_freedom:.1f} degrees of freedom): it is "

@@ -35,7 +35,7 @@ LEAP, MOST_LEAP, FARTHEST_LEAP = 8, 100.0, 0.5
 
 MOST_SPREAD = 30.0
 """Log-odds (5,212 Elo points): where the matches fit a larger spread of the cases better still, as those of agents that
-agree may, the fit ends there. Ours: beyond it the sums lose their digits, and odds of ten billion tell no case apart."""
+agree may, the fit ends there. Ours: without an end it ran on until its sums were no numbers."""
 
 ASSUMED_CASES, ASSUMED_SPREAD = 2, 1.0
 """The spread of cases is estimated as if so many more cases, that far from the mean in log-odds (174 Elo points), were

@@ -110,7 +110,7 @@ def difference(table: MatchTable, one: str, other: str) -> Difference | None:
     if not len(common):
         return None
     gains, place = (mine - its)[common], {name: index for index, name in enumerate(table.case_ids)}
-    cases = np.array([place[scores.case_ids[case]] for case in common])
+    cases = np.array([place[scores.case_ids[int(case)]] for case in common])
     interval = paired_interval(gains, table.scenes[cases])
     return Difference(float(gains.mean()), interval, len(gains), table.scene_count(cases))
 
@@ -135,7 +135,7 @@ their squared residuals by scene, their variances (CR2), the sum of their residu
 squared shares; the two traces that `freedom_of_shares` is made of."""
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, error_model="numpy")
 def _sums(own: Floats, others: Floats, starts: Integers) -> Floats:
     """(others, 13) the sums over scenes of one agent's scores less each other's, NaN where either has none."""
     rows, cases = others.shape

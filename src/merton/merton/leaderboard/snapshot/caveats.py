@@ -9,7 +9,7 @@ from itertools import combinations
 from merton.leaderboard.snapshot.contents import AgentRow
 from merton.leaderboard.snapshot.ranges import is_compared
 from merton.rating.checking import MatchTable
-from merton.rating.likelihood import WIDEST, Fit
+from merton.rating.likelihood import Fit
 from merton.rating.paired import difference
 from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import Outcome, Reference, TrialRecord
@@ -24,8 +24,8 @@ def withheld_caveats(table: MatchTable, fitted: Fit) -> Iterator[str]:
 
     Of more than four agents, the pairs of the agent that is first by mean score.
     """
-    if fitted.case_spread > WIDEST:
-        why = f"the cases would be {fitted.case_spread:.0f} points apart, because the agents do or fail the same ones"
+    if fitted.is_boundless:
+        why = "the matches fit any spread of the cases, however large, because the agents do or fail the same ones"
     else:
         widest = max(fitted.agents, key=lambda name: (fitted.agents[name].width, name))
         why = (

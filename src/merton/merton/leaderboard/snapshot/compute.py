@@ -11,7 +11,7 @@ import numpy as np
 import merton
 from merton.errors import InputError
 from merton.leaderboard.board import rounded
-from merton.leaderboard.snapshot.caveats import rank_caveats, range_caveats, reference_caveats, withheld_caveats
+from merton.leaderboard.snapshot.caveats import range_caveats, rank_caveats, reference_caveats, withheld_caveats
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs

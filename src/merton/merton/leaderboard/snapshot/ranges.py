@@ -106,7 +106,7 @@ def _rounded_ends(ratings: Iterable[Standing]) -> Floats:
 
 
 def _ends(standing: Standing) -> tuple[float, float]:
-    """The interval that the place of a rating comes from; infinite where it has no end, and by AGI-Elo on both sides."""
+    """The interval that the place of a rating comes from; infinite where it has no end, and by AGI-Elo."""
     if standing.flag and standing.spread is None:
         return (standing.mean, math.inf) if standing.flag == "only wins" else (-math.inf, standing.mean)
     return standing.interval or (-math.inf, math.inf)
