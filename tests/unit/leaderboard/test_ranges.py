@@ -23,12 +23,13 @@ from merton.leaderboard.snapshot.store import from_json, to_json
 from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.rating.checking import MatchTable, table_of
 from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.statistics.intervals import Interval
 
 OUTCOMES = {1.0: Outcome.SUCCESS, 0.0: Outcome.FAILURE}
 
 
 def standing(mean: float, interval: tuple[float, float] | None, flag: str = "") -> Standing:
-    return Standing(1, mean, 1.0, interval, flag)
+    return Standing(1, mean, 1.0, interval and Interval(*interval), flag)
 
 
 def ranked(ratings: Mapping[str, Standing]) -> dict[str, Standing]:
@@ -83,7 +84,10 @@ def test_agents_that_met_the_same_cases_are_told_apart_by_pairs() -> None:
     table = played({"a": [1.0] * 10 + [0.0] * 20, "b": [1.0] * 20 + [0.0] * 10, "c": [1.0] * 19 + [0.0] * 11})
     rated = rate_both(table)
     ratings = rated.agents.likelihood
-    assert ratings["a"].interval[1] > ratings["b"].interval[0]
+    intervals = [ratings[name].interval for name in "ab"]
+    assert intervals[0] is not None
+    assert intervals[1] is not None
+    assert intervals[0].high > intervals[1].low
     assert ranges.rank_ranges(table, ratings) == {"a": (3, 3), "b": (1, 2), "c": (1, 2)}
 
 

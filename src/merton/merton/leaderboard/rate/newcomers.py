@@ -103,7 +103,8 @@ def place(
     """
     fitted = rated.likelihood
     if fitted is None:
-        raise InputError(f"a newcomer is placed by likelihood: {''.join(rated.refusal[:1]) or 'nothing has been rated'}")
+        reason = rated.refusal[0] if rated.refusal else "nothing has been rated"
+        raise InputError(f"a newcomer is placed by likelihood: {reason}")
     if id in fitted.agents:
         raise InputError(f"agent {id!r} is on the board already: its own scores made the ratings of the cases")
     found = placing.place(results, fitted, scene_of)
