@@ -118,7 +118,7 @@ def difference(table: MatchTable, one: str, other: str) -> Difference | None:
 (
     _COMMON,
     _SCENES,
-    _MOST,
+    _CHANGED,
     _LOSS,
     _GAIN,
     _LOSS_SQUARES,
@@ -130,7 +130,7 @@ def difference(table: MatchTable, one: str, other: str) -> Difference | None:
     _TRACE,
     _TRACE_OF_SQUARE,
 ) = range(13)
-"""Columns of `_sums`: common cases and scenes; the largest difference; the means of losses and of gains, the sums of
+"""Columns of `_sums`: common cases and scenes; the number of cases with a difference; the means of losses and of gains, the sums of
 their squared residuals by scene, their variances (CR2), the sum of their residuals' products; the sum of the scenes'
 squared shares; the two traces that `freedom_of_shares` is made of."""
 
@@ -151,7 +151,7 @@ def _sums(own: Floats, others: Floats, starts: Integers) -> Floats:
                 if math.isnan(difference):
                     continue
                 share[scene] += 1.0
-                sums[_MOST] = max(sums[_MOST], abs(difference))
+                sums[_CHANGED] += abs(difference) >= ALIKE
                 if difference >= ALIKE:
                     lost[scene] += difference
                 elif difference <= -ALIKE:
@@ -194,8 +194,9 @@ def _ends(sums: Floats) -> tuple[Floats, Floats]:
     low, high = np.full(len(sums), -1.0), np.ones(len(sums))
     sums = sums[is_known]
     n, quantile = 1.0 / sums[:, _SHARES], student(sums[:, _TRACE] ** 2 / sums[:, _TRACE_OF_SQUARE])
-    unmet = np.minimum(sums[:, _MOST], 1.0) * _none_in(n)
     loss, gain = sums[:, _LOSS], sums[:, _GAIN]
+    change = (loss + gain) * sums[:, _COMMON] / np.maximum(sums[:, _CHANGED], 1.0)
+    unmet = np.minimum(change, 1.0) * _none_in(n)
     loss_low, loss_high = _mean_ends(loss, sums[:, _LOSS_VARIANCE], n, quantile)
     gain_low, gain_high = _mean_ends(gain, sums[:, _GAIN_VARIANCE], n, quantile)
     length = np.sqrt(sums[:, _LOSS_SQUARES] * sums[:, _GAIN_SQUARES])
