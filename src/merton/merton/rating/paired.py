@@ -130,7 +130,7 @@ def difference(table: MatchTable, one: str, other: str) -> Difference | None:
     _TRACE,
     _TRACE_OF_SQUARE,
 ) = range(13)
-"""Columns of `_sums`: common cases and scenes; the number of cases with a difference; the means of losses and of gains, the sums of
+"""Columns of `_sums`: common cases and scenes; cases with a difference; the means of losses and of gains, the sums of
 their squared residuals by scene, their variances (CR2), the sum of their residuals' products; the sum of the scenes'
 squared shares; the two traces that `freedom_of_shares` is made of."""
 
