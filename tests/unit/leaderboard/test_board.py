@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from merton.leaderboard.board import (
     Board,
@@ -21,9 +19,8 @@ from merton.leaderboard.board import (
     total_cell,
 )
 from merton.leaderboard.snapshot.compute import compute
-from merton.leaderboard.snapshot.contents import Snapshot, Standing
+from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.snapshot.rows import rank_ranges
 from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
@@ -151,35 +148,6 @@ def test_both_methods_stand_side_by_side() -> None:
     assert only_wins.count("≥") == only_wins.count("≤") == 2, "a bound is no estimate, by either method"
     alone = render_snapshot(board_of(trial("servo", 1, Outcome.SUCCESS)))
     assert "There is no likelihood rating" in alone
-
-
-def standing(mean: float, interval: tuple[float, float] | None, flag: str = "") -> Standing:
-    return Standing(1, mean, 1.0, interval, flag)
-
-
-def test_the_range_of_a_rank_counts_intervals_that_lie_wholly_above_and_below() -> None:
-    """Worked by hand: a over b and c apart, d a bound without an upper end, e from one scene alone."""
-    ratings = {
-        "a": standing(1800, (1750, 1850)),
-        "b": standing(1700, (1650, 1749)),
-        "c": standing(1600, (1500, 1650)),
-        "d": standing(1640, None, "only wins"),
-        "e": standing(1000, None),
-    }
-    assert rank_ranges(ratings) == {"a": (1, 3), "b": (2, 5), "c": (2, 5), "d": (1, 5), "e": (1, 5)}
-    assert rank_ranges({}) == {}
-    below = {"a": standing(1500, (1490, 1510)), "b": standing(1400, None, "only losses")}
-    assert rank_ranges(below) == {"a": (1, 1), "b": (2, 2)}
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1, max_size=12))
-def test_the_range_of_a_rank_is_what_its_rule_says(players: list[tuple[int, int]]) -> None:
-    ends = {f"{place}": (mean - half, mean + half) for place, (mean, half) in enumerate(players)}
-    found = rank_ranges({name: standing((low + high) / 2, (low, high)) for name, (low, high) in ends.items()})
-    for name, (low, high) in ends.items():
-        above = sum(other_low > high for other_low, _ in ends.values())
-        not_below = sum(other_high >= low for _, other_high in ends.values())
-        assert found[name] == (1 + above, not_below)
 
 
 def test_shortened_names_stay_different() -> None:

@@ -137,6 +137,48 @@ def test_a_spread_that_the_matches_leave_open_does_not_run_away() -> None:
     assert all(np.isfinite(item.deviation) for item in found.agents.values())
 
 
+@pytest.mark.parametrize("seed", [0, 2, 3, 5, 6])
+def test_ratings_of_agents_that_agree_are_open(seed: int) -> None:
+    """Two agents that do the same scenes, but for 2 % of trials: ratings of 3,000 to 7,000, or endless ones."""
+    draw = np.random.default_rng(seed)
+    won = np.repeat(draw.random(36) < 0.86, 3) != (draw.random((2, 108)) < 0.02)
+    names = [f"{case:03}" for case in range(108)] * 2
+    table = table_of(["a"] * 108 + ["b"] * 108, names, won.ravel().astype(float), {name: name[:-1] for name in names})
+    fitted = fit(table)
+    assert fitted.is_open
+    assert all(np.isfinite([one.mean, one.deviation]).all() for one in fitted.agents.values())
+    assert (fitted.case_spread == pytest.approx(5212, abs=1)) == fitted.is_boundless
+
+
+def test_an_agent_with_few_matches_does_not_take_the_ratings_of_all() -> None:
+    """It met three trials of two scenes: its interval says nothing, and a sentence says so."""
+    draw = np.random.default_rng(4)
+    hard = np.repeat(draw.normal(0, 250, 20), 3)
+    matches = [
+        (f"agent {place}", f"{case:02}", float(draw.random() < 1 / (1 + 10 ** ((one - 100 * place) / 400))))
+        for place in range(5)
+        for case, one in enumerate(hard)
+    ]
+    matches += [("scanty", "00", 1.0), ("scanty", "01", 1.0), ("scanty", "03", 0.0)]
+    agents, cases, scores = zip(*matches, strict=True)
+    fitted = fit(table_of(agents, cases, scores, {case: f"{int(case) // 3}" for case in cases}))
+    assert fitted.wide == ["scanty"]
+    assert not fitted.is_open
+    assert any("wider than 2000 points for scanty" in text for text in fitted.warnings)
+
+
+def test_a_spread_that_is_largely_assumed_has_a_sentence() -> None:
+    few = fit(
+        [(agent, f"{case}", float(won)) for case in range(12) for agent, won in (("a", case % 2), ("b", case > 5))]
+    )
+    assert few.spread_freedom < 3.0
+    assert not few.is_open
+    assert any("degrees of freedom): it is largely assumed" in text for text in few.warnings)
+    many = fit([(agent, f"{case}", float(case % 7 > turn)) for turn, agent in enumerate("abcde") for case in range(84)])
+    assert many.spread_freedom > 3.0
+    assert not any("largely assumed" in text for text in many.warnings)
+
+
 def test_storage_order_has_no_influence() -> None:
     played = simulated(4, 60, 1, partial=3.0)[2]
     shuffled = played[:]

@@ -78,7 +78,7 @@ def rate_command(
             raise InputError(f"{record} has no scored trial and no imported score, so there is nothing to rate")
         rated = rate_both(table, step)
     scenes = {trial.case.id: trial.case.scene for trial in inputs.trials}
-    placed = tuple(newcomers.place(name, results, rated, scenes) for name, results in wanted.items())
+    placed = tuple(newcomers.place(name, results, rated, table, scenes) for name, results in wanted.items())
     followed: tuple[Convergence, ...] = ()
     if convergence:
         with progress("shares of the matches") as move:

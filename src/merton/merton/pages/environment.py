@@ -5,7 +5,7 @@ from __future__ import annotations
 import jinja2
 
 from merton.pages import svg, words
-from merton.results.text import MISSING, count_of, one_line
+from merton.results.text import MISSING, WITHHELD, count_of, one_line
 
 
 def environment(package: str, **values: object) -> jinja2.Environment:
@@ -34,5 +34,6 @@ def environment(package: str, **values: object) -> jinja2.Environment:
         words=words.readable,
         moment=words.moment,
     )
-    made.globals.update(svg=svg, marks=words.OUTCOME_MARKS, MISSING=MISSING, count_of=count_of, **values)
+    words_of = {"MISSING": MISSING, "WITHHELD": WITHHELD, "marks": words.OUTCOME_MARKS}
+    made.globals.update(svg=svg, count_of=count_of, **words_of, **values)
     return made

@@ -10,6 +10,7 @@ __all__ = [
     "glicko",
     "likelihood",
     "metric",
+    "paired",
     "placing",
     "predictions",
     "scoring",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -99,7 +99,8 @@ def convergence(
         progress: called with the number of shares rated, over all orders, and their total.
 
     Returns:
-        One for each of `METHODS`; without the likelihood where fewer than two agents or more than its maximum played.
+        One for each of `METHODS`; without the likelihood where fewer than two agents or more than its maximum played,
+        and where all matches together leave its ratings open (`Fit.is_open`).
 
     Raises:
         InputError: there are no matches, a score is outside 0..1, or `shares` or `shuffles` are not as above.
@@ -109,13 +110,16 @@ def convergence(
     n = len(table.scores)
     sizes = tuple(max(math.ceil(share * n - 1e-9), 1) for share in shares)
     found: dict[str, list[list[_Found]]] = {name: [[] for _ in shares] for name in METHODS}
+    methods: dict[str, Callable[[MatchTable], _Found | None]] = {"agi_elo": _by_agi_elo}
+    if _has_likelihood(table):
+        methods["likelihood"] = _by_likelihood
     of_all: dict[str, _Found | None] = {}
     for shuffle in range(shuffles):
         order = generator("convergence", seed, shuffle).permutation(n)
         for place, size in enumerate(sizes):
             part = _first(table, order[:size])
             settled = of_all if size == n else {}
-            for method, rate in (("likelihood", _by_likelihood), ("agi_elo", _by_agi_elo)):
+            for method, rate in methods.items():
                 if method not in settled:
                     settled[method] = rate(part)
                 _keep(found[method][place], settled[method])
@@ -150,6 +154,14 @@ def _first(table: MatchTable, chosen: Integers) -> MatchTable:
 def _keep(results: list[_Found], result: _Found | None) -> None:
     if result is not None:
         results.append(result)
+
+
+def _has_likelihood(table: MatchTable) -> bool:
+    """Whether all matches together give likelihood ratings that a board shows."""
+    try:
+        return not likelihood.fit(table).is_open
+    except InputError:
+        return False
 
 
 def _by_likelihood(part: MatchTable) -> _Found | None:

@@ -16,7 +16,7 @@ with one match have no scatter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.rating.glicko import START_MEAN
-from merton.rating.marginal import STEPS, Marginal
+from merton.rating.marginal import MOST_SPREAD, STEPS, Marginal
 from merton.statistics.intervals import Interval
 from merton.statistics.means import Z_95
 
@@ -45,6 +45,13 @@ EXTREME_LOSS = 0.5
 
 LEAST_SCENES = 10
 """With fewer scenes (of foreign cases: cases) the spread of cases, on which all ratings rest, is poorly known."""
+
+LEAST_FREEDOM = 3.0
+"""With fewer degrees of freedom of the spread of cases a sentence says that it is largely assumed. Ours: it may then be
+2.2 times as large or small (one standard error of its logarithm), and a rating far from the mean moves with it."""
+
+WIDEST = 2000.0
+"""Elo points; a wider 95 % interval says nothing of an agent. Ours: from its middle to its ends odds change by 300."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,16 @@ class Estimate:
         half = self.half_width * self.deviation
         return Interval(self.mean - half, self.mean + half)
 
+    @property
+    def width(self) -> float:
+        """Of the interval, Elo points; 0 without one."""
+        return 0.0 if self.interval is None else self.interval.high - self.interval.low
+
+    @property
+    def width_of_spread(self) -> float:
+        """Of the interval that the error of the cases' spread alone would give, Elo points; 0 without an interval."""
+        return 0.0 if self.interval is None else 2.0 * Z_95 * abs(self.with_spread) * self.deviation
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -98,6 +115,34 @@ class Fit:
     dispersion: float
     scenes: int
     warnings: tuple[str, ...]
+
+    @property
+    def wide(self) -> list[str]:
+        """The agents whose interval is wider than `WIDEST`, the widest first."""
+        return sorted(
+            (name for name, one in self.agents.items() if one.width > WIDEST),
+            key=lambda name: (-self.agents[name].width, name),
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the matches leave the ratings open, so that no board shows them.
+
+        That is so where any spread of the cases fits, however large; where the error of the spread alone makes an
+        interval wider than `WIDEST`; and where at least half of all intervals are, from `LEAST_SCENES` scenes on: with
+        fewer, Student's quantile makes them wide, and a sentence says so. Two agents that agree do that: they tell
+        neither how much the cases differ nor how far from them they are. Ours; simulated in docs/reference/ratings.md.
+        Bounds, and ratings from one scene alone, have no interval and are shown as such.
+        """
+        if self.is_boundless or any(one.width_of_spread > WIDEST for one in self.agents.values()):
+            return True
+        intervals = sum(one.interval is not None for one in self.agents.values())
+        return self.scenes >= LEAST_SCENES and 0 < intervals <= 2 * len(self.wide)
+
+    @property
+    def is_boundless(self) -> bool:
+        """Whether the matches fit any spread of the cases, however large."""
+        return self.case_spread >= MOST_SPREAD / Q
 
 
 def fit(matches: Matches) -> Fit:
@@ -134,7 +179,7 @@ def fit(matches: Matches) -> Fit:
     scenes = len(np.unique(table.scenes))
     skill = START_MEAN + state.skill / Q
     sizes = np.bincount(table.agents, minlength=count)
-    return Fit(
+    found = Fit(
         agents={
             name: Estimate(
                 float(skill[i]),
@@ -163,9 +208,10 @@ def fit(matches: Matches) -> Fit:
         warnings=(
             *warnings(table, agent_flags, case_flags),
             *floor_warning(*state.weak_on_hard(), 0.1),
-            *_fit_warnings(has_converged, scenes, len(table.case_ids)),
+            *_fit_warnings(has_converged or state.spread == MOST_SPREAD, scenes, len(table.case_ids)),
         ),
     )
+    return replace(found, warnings=(*found.warnings, *_spread_warnings(found)))
 
 
 def _in_deviations(width: float, deviation: float) -> float | None:
@@ -186,6 +232,25 @@ def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
         found.append(
             f"Only {units} were played: how much cases differ is largely assumed, so the likelihood ratings "
             "and their intervals are rough."
+        )
+    return found
+
+
+def _spread_warnings(fitted: Fit) -> list[str]:
+    """Sentences where the spread of the cases is largely assumed, and where an interval says nothing."""
+    found = []
+    if fitted.is_boundless:
+        found.append("The matches fit any spread of the cases, however large: the likelihood ratings say nothing.")
+    if fitted.spread_freedom < LEAST_FREEDOM and fitted.scenes >= LEAST_SCENES:
+        found.append(
+            f"The matches tell little of how much cases differ ({fitted.spread_freedom:.1f} degrees of freedom): it is "
+            "largely assumed, and the likelihood ratings with it; compare agents by their scores on the same cases."
+        )
+    if wide := fitted.wide:
+        others = f" and {len(wide) - 1} more" if len(wide) > 1 else ""
+        found.append(
+            f"The 95 % interval of the likelihood rating is wider than {WIDEST:.0f} points for {wide[0]}{others}: it "
+            "says nothing; compare agents by their scores on the same cases."
         )
     return found
 

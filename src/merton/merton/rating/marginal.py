@@ -33,6 +33,10 @@ LEAP, MOST_LEAP, FARTHEST_LEAP = 8, 100.0, 0.5
 """Every how many steps the spread is extrapolated, by how many of its last step at most, and by what part of itself
 (in the logarithm): where the matches leave the spread open, a longer leap ran away to 1e209."""
 
+MOST_SPREAD = 30.0
+"""Log-odds (5,212 Elo points): where the matches fit a larger spread of the cases better still, as those of agents that
+agree may, the fit ends there. Ours: without an end it ran on until its sums were no numbers."""
+
 ASSUMED_CASES, ASSUMED_SPREAD = 2, 1.0
 """The spread of cases is estimated as if so many more cases, that far from the mean in log-odds (174 Elo points), were
 known (a scaled inverse chi-squared prior). Ours: two agents' answers to ten cases fit any spread however large, and
@@ -101,6 +105,8 @@ class Marginal:
     def climb(self) -> bool:
         """Newton steps in the skills, EM steps in the two spreads; True if they converge within `STEPS`.
 
+        False, too, where the spread passes `MOST_SPREAD`, at which it then stays.
+
         EM steps in the cases' spread shrink by a constant ratio, which is close to 1 where little is known of it; so
         every few steps the rest of that geometric series is taken at once (Aitken's extrapolation).
         """
@@ -128,7 +134,9 @@ class Marginal:
                 leap = pace * min(ratio / (1.0 - ratio), MOST_LEAP)
                 spread *= math.exp(max(-FARTHEST_LEAP, min(FARTHEST_LEAP, leap)))
             self.skill = self.skill + change
-            self.spread, self.dispersion = spread, dispersion
+            self.spread, self.dispersion = min(spread, MOST_SPREAD), dispersion
+            if spread > MOST_SPREAD:
+                return False
             if moved < TOLERANCE:
                 return True
         return False

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 MISSING = "–"
+WITHHELD = "withheld"
 """Shown in place of a value that is missing."""
 
 

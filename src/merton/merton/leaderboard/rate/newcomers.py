@@ -11,8 +11,10 @@ import numpy as np
 from merton.errors import InputError
 from merton.leaderboard.snapshot.compute import BothMethods
 from merton.leaderboard.snapshot.contents import Standing
-from merton.leaderboard.snapshot.rows import rank_ranges, standings
+from merton.leaderboard.snapshot.ranges import newcomer_range
+from merton.leaderboard.snapshot.rows import standings
 from merton.rating import agi_elo, placing
+from merton.rating.checking import MatchTable
 from merton.rating.predictions import predicted_score
 from merton.results.matrix import read_matrix
 from merton.results.matrix_table import AGENT_COLUMNS, is_matrix
@@ -31,7 +33,7 @@ class Placed:
         id: its name.
         standing: its rating by likelihood among these agents and cases, and the place it gives; a bound where it won or
             lost everything.
-        places: the best and the worst place that the intervals allow.
+        places: the best and the worst place that its scores allow (`ranges.newcomer_range`).
         of: agents on the board, itself among them.
         agi_elo: its rating by AGI-Elo, without an interval.
         matches: cases it has a score on.
@@ -84,13 +86,16 @@ def read_newcomers(path: Path) -> tuple[dict[str, list[tuple[str, float]]], tupl
     return found, matrix.remarks
 
 
-def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_of: Mapping[str, str]) -> Placed:
+def place(
+    id: str, results: list[tuple[str, float]], rated: BothMethods, table: MatchTable, scene_of: Mapping[str, str]
+) -> Placed:
     """The place of a newcomer on a board.
 
     Args:
         id: its name.
         results: (case id, score in 0..1).
         rated: of the board; no rating of it changes.
+        table: the matches of the board.
         scene_of: case id to scene.
 
     Raises:
@@ -98,7 +103,8 @@ def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_o
     """
     fitted = rated.likelihood
     if fitted is None:
-        raise InputError(f"a newcomer is placed by likelihood: {' '.join(rated.refusal) or 'nothing has been rated'}")
+        reason = rated.refusal[0] if rated.refusal else "nothing has been rated"
+        raise InputError(f"a newcomer is placed by likelihood: {reason}")
     if id in fitted.agents:
         raise InputError(f"agent {id!r} is on the board already: its own scores made the ratings of the cases")
     found = placing.place(results, fitted, scene_of)
@@ -109,7 +115,7 @@ def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_o
     return Placed(
         id,
         board[id],
-        rank_ranges(board)[id],
+        newcomer_range(results, table, board, id),
         len(board),
         agi_elo.place(results, rated.agi_elo, agi_elo.SEED, agi_elo.SHUFFLES),
         len(results),

@@ -11,6 +11,7 @@ from pathlib import Path
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.leaderboard.snapshot.store import to_json
 from merton.results.csv_writer import write_rows
+from merton.results.text import WITHHELD
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ _HEADINGS = [
     *(f"agi_elo_{part}" for part in ("rank", "rating", "rd", "spread", "flag")),
 ]
 _NO_RATING = (None,) * 5
+_WITHHELD = (None, None, None, None, WITHHELD)
 
 
 def _line(agent: AgentRow) -> list[object]:
@@ -70,7 +72,7 @@ def _line(agent: AgentRow) -> list[object]:
         *(
             (likelihood.rank, likelihood.mean, *_ends(likelihood.interval), likelihood.flag)
             if likelihood
-            else _NO_RATING
+            else (_WITHHELD if agent.is_withheld else _NO_RATING)
         ),
         *((elo.rank, elo.mean, elo.deviation, elo.spread, elo.flag) if elo else _NO_RATING),
     ]

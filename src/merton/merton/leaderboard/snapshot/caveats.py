@@ -1,14 +1,74 @@
-"""Reasons to doubt a board that lie in its trials."""
+"""Reasons to doubt a board: those that lie in its trials, and ratings that are withheld."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from merton.leaderboard.snapshot.contents import AgentRow
+from merton.leaderboard.snapshot.ranges import is_compared
+from merton.rating.checking import MatchTable
+from merton.rating.likelihood import Fit
+from merton.rating.paired import difference
 from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.text import printable
+
+PAIRS_SHOWN = 6
+"""Of agents whose ratings are withheld: all of four agents."""
+
+
+def withheld_caveats(table: MatchTable, fitted: Fit) -> Iterator[str]:
+    """Why the likelihood ratings of these matches are withheld, and the paired differences that stand in their place.
+
+    Of more than four agents, the pairs of the agent that is first by mean score.
+    """
+    if fitted.is_boundless:
+        why = "the matches fit any spread of the cases, however large, because the agents do or fail the same ones"
+    else:
+        widest = max(fitted.agents, key=lambda name: (fitted.agents[name].width, name))
+        why = (
+            f"the matches leave open how much cases differ ({fitted.spread_freedom:.1f} degrees of freedom), and the "
+            f"95 % interval of {printable(widest, 40)} would be {fitted.agents[widest].width:.0f} points wide"
+        )
+    yield (
+        f"The likelihood ratings are withheld, and AGI-Elo alone gives the ranks: {why}. The agents are compared by "
+        "their scores on the same cases."
+    )
+    names = table.agent_ids
+    pairs = list(combinations(names, 2))
+    if len(pairs) > PAIRS_SHOWN:
+        means = {name: float(table.scores[table.agents == index].mean()) for index, name in enumerate(names)}
+        first, *others = sorted(names, key=lambda name: (-means[name], name))
+        pairs = [(first, other) for other in others]
+    for one, other in pairs[:PAIRS_SHOWN]:
+        yield _pair(table, one, other)
+
+
+def _pair(table: MatchTable, one: str, other: str) -> str:
+    """Such as "a scores 3.0 points more than b on the 108 cases (36 scenes) that both met, 95 % [-1.0, 7.0]."."""
+    found = difference(table, one, other)
+    if found is not None and found.mean < 0.0:
+        one, other, found = other, one, difference(table, other, one)
+    first, second = printable(one, 40), printable(other, 40)
+    if found is None:
+        return f"{first} and {second} met no case in common."
+    scenes = f" ({found.scenes} scene{'s' if found.scenes != 1 else ''})" if found.scenes else ""
+    cases = f"the {found.cases} cases" if found.cases > 1 else "the one case"
+    return (
+        f"{first} scores {100 * found.mean:.1f} points of 100 more than {second} on {cases}{scenes} that both met, "
+        f"95 % {found.interval.scaled(100.0):.1f}."
+    )
+
+
+def range_caveats(table: MatchTable) -> Iterator[str]:
+    """A sentence where the agents are too many to be compared in pairs."""
+    if not is_compared(table):
+        yield (
+            f"The ranges of places come from the intervals of the ratings: {len(table.agent_ids)} agents on "
+            f"{len(table.case_ids)} cases are too many to be compared in pairs. Such ranges are wider."
+        )
 
 
 def reference_caveats(trials: Sequence[TrialRecord]) -> Iterator[str]:

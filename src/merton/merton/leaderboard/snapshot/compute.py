@@ -11,7 +11,7 @@ import numpy as np
 import merton
 from merton.errors import InputError
 from merton.leaderboard.board import rounded
-from merton.leaderboard.snapshot.caveats import rank_caveats, reference_caveats
+from merton.leaderboard.snapshot.caveats import range_caveats, rank_caveats, reference_caveats, withheld_caveats
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
@@ -40,11 +40,18 @@ LEAST_HELD_OUT = 50
 
 @dataclass(frozen=True)
 class BothMethods:
-    """The ratings by both methods; `refusal` is the reason why there is no fit, empty without any match."""
+    """The ratings by both methods.
+
+    Attributes:
+        likelihood: None where there is no fit, and where its ratings are withheld because the matches leave them open.
+        refusal: why there is none, and what stands in its place, one sentence each; empty without any match.
+        is_withheld: whether there was a fit.
+    """
 
     agi_elo: agi_elo.Ratings
     likelihood: likelihood.Fit | None
     refusal: tuple[str, ...] = ()
+    is_withheld: bool = False
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,7 +62,8 @@ class BothMethods:
     @property
     def agents(self) -> Standings:
         """Ratings and ranks of the agents."""
-        return Standings(standings(self.likelihood.agents if self.likelihood else {}), standings(self.agi_elo.agents))
+        likelihood = standings(self.likelihood.agents if self.likelihood else {})
+        return Standings(likelihood, standings(self.agi_elo.agents), self.is_withheld)
 
     @property
     def cases(self) -> Standings:
@@ -101,6 +109,7 @@ def compute(
         chance_floor=floor,
         warnings=(
             *rated.warnings,
+            *range_caveats(table),
             *unrated_warning(inputs),
             *unanswered_warning(inputs.trials),
             *reference_caveats(inputs.trials),
@@ -114,7 +123,10 @@ def compute(
 
 
 def rate_both(table: MatchTable, progress: OnStep = lambda text: None) -> BothMethods:
-    """The ratings of a board: AGI-Elo of `SHUFFLES` orders, and the likelihood unless it refuses the matches."""
+    """The ratings of a board: AGI-Elo of `SHUFFLES` orders, and by likelihood unless the matches leave those open.
+
+    Where they do (`likelihood.Fit.is_open`), and where there is no fit, AGI-Elo alone gives the ranks.
+    """
     progress(
         f"rating {len(table.agent_ids)} agents on {len(table.case_ids)} cases: {len(table.scores)} matches, "
         f"{SHUFFLES} orders"
@@ -122,7 +134,10 @@ def rate_both(table: MatchTable, progress: OnStep = lambda text: None) -> BothMe
     ratings = agi_elo.rate(table, SEED, SHUFFLES)
     progress("fitting by maximum likelihood")
     try:
-        return BothMethods(ratings, likelihood.fit(table))
+        fitted = likelihood.fit(table)
+        if fitted.is_open:
+            return BothMethods(ratings, None, tuple(withheld_caveats(table, fitted)), True)
+        return BothMethods(ratings, fitted)
     except InputError as error:
         refusal = f"There is no likelihood rating, AGI-Elo alone gives the ranks: {error}."
         return BothMethods(ratings, None, (refusal,) if len(table.scores) else ())

@@ -74,7 +74,7 @@ class AgentRow:
     Attributes:
         id: of the agent.
         version, weights_sha256, owner: as registered in the record; empty if unknown.
-        rank: its place, by likelihood where there is a fit, else by AGI-Elo; None if unrated.
+        rank: its place, by likelihood where there is such a rating, else by AGI-Elo; None if unrated.
         likelihood, agi_elo: ratings by both methods; None where there is none.
         matches: number of those it was rated from.
         score: mean score of its matches, 0..1.
@@ -95,8 +95,10 @@ class AgentRow:
         trial_scenes: of its `trials`.
         metrics: its trials by every metric that the record allows; empty without a trial.
         success_reference, success_distorted: shares of its trials, 0..1.
-        rank_range: the best and the worst place that the intervals of the likelihood ratings allow, such as (1, 9): see
-            `rows.rank_ranges`; None without such a rating.
+        rank_range: the best and the worst place that its scores on the cases it shares with others allow, such as
+            (1, 9): see `ranges.rank_ranges`; None if unrated, and of a single agent.
+        is_withheld: whether its likelihood rating is withheld because the matches leave it open; `Snapshot.warnings`
+            say why, and have the paired differences in its place.
     """
 
     id: str
@@ -131,6 +133,7 @@ class AgentRow:
     success_distorted: float | None = None
     rank_range: tuple[int, int] | None = None
     abstained: int = 0
+    is_withheld: bool = False
 
     @property
     def standing(self) -> Standing | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,20 +12,22 @@ import numpy as np
 from merton.errors import ErrorCode, InputError
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
+from merton.leaderboard.snapshot.ranges import rank_ranges
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
 from merton.statistics.intervals import Interval
-from merton.statistics.means import DIGITS, mean, mean_interval, ranks
+from merton.statistics.means import mean, mean_interval, ranks
 
 
 @dataclass(frozen=True)
 class Standings:
-    """Ratings and ranks by both methods, by id; empty by likelihood where there is no fit."""
+    """Ratings and ranks by both methods, by id; empty by likelihood where there is no fit or it is withheld."""
 
     likelihood: Mapping[str, Standing]
     agi_elo: Mapping[str, Standing]
+    is_withheld: bool = False
 
 
 def standings(ratings: Mapping[str, Any]) -> dict[str, Standing]:
@@ -45,32 +46,6 @@ def standings(ratings: Mapping[str, Any]) -> dict[str, Standing]:
         for (name, rating), rank in zip(ratings.items(), places, strict=True)
         if rank is not None
     }
-
-
-def rank_ranges(ratings: Mapping[str, Standing]) -> dict[str, tuple[int, int]]:
-    """The best and the worst place of each agent that the 95 % intervals of the ratings allow, by id.
-
-    The best is 1 + the number of agents whose interval lies wholly above its own, the worst the number of agents whose
-    interval is not wholly below, itself among them. The best is the approximate rank of Chatbot Arena (Chiang et al.
-    2024, arXiv 2403.04132); the worst is ours, the same rule from below. A bound is an interval without an end: from
-    the rating up after only wins, down after only losses. A rating from one scene alone may be anywhere.
-    """
-    ends = np.array([_ends(standing) for standing in ratings.values()]).reshape(-1, 2)
-    # As rounded as the intervals that are shown, so that the rule can be checked by them.
-    low, high = np.sort(ends[:, 0].round(DIGITS)), np.sort(ends[:, 1].round(DIGITS))
-    above = len(ends) - np.searchsorted(low, ends[:, 1].round(DIGITS), side="right")
-    below = np.searchsorted(high, ends[:, 0].round(DIGITS), side="left")
-    return {
-        name: (1 + int(wholly_above), len(ends) - int(wholly_below))
-        for name, wholly_above, wholly_below in zip(ratings, above, below, strict=True)
-    }
-
-
-def _ends(standing: Standing) -> tuple[float, float]:
-    """The interval that the place of a rating comes from; infinite where it has no end."""
-    if standing.flag:
-        return (standing.mean, math.inf) if standing.flag == "only wins" else (-math.inf, standing.mean)
-    return standing.interval or (-math.inf, math.inf)
 
 
 def chance_floor(trials: Iterable[TrialRecord]) -> float | None:
@@ -92,7 +67,7 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
-    ranges = rank_ranges(rated.likelihood)
+    ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if len(table.agent_ids) > 1 else {}
     rows = []
     for agent in sorted(trials.keys() | scores.keys() | registered.keys()):
         likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
@@ -119,6 +94,7 @@ def agent_rows(
                 submission=submission_of.get(agent, ""),
                 metrics=metrics.get(agent, ()),
                 rank_range=ranges.get(agent),
+                is_withheld=rated.is_withheld and agi_elo is not None,
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))

@@ -12,7 +12,7 @@ from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.terminal import plain_console, print_warnings, table, whole
 from merton.pages.words import interval_words
 from merton.results.records import FLOOR_AGENT
-from merton.results.text import MISSING, distinct_names, formatted, places, printable
+from merton.results.text import MISSING, WITHHELD, distinct_names, formatted, places, printable
 from merton.statistics.intervals import Interval
 
 if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
@@ -113,6 +113,8 @@ def _metric_cell(item: MetricMean) -> str:
 
 
 def _likelihood(row: AgentRow) -> str:
+    if row.is_withheld:
+        return WITHHELD
     if row.likelihood is None or row.likelihood.flag:
         return _bound(row.likelihood)
     return f"{row.likelihood.mean:.0f} {interval_words(row.likelihood.interval, 0)}"
