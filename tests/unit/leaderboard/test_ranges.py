@@ -19,9 +19,11 @@ from merton.leaderboard.snapshot import ranges
 from merton.leaderboard.snapshot.compute import compute, rate_both
 from merton.leaderboard.snapshot.contents import Snapshot, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
+from merton.leaderboard.snapshot.rows import standings
 from merton.leaderboard.snapshot.store import from_json, to_json
 from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.rating.checking import MatchTable, table_of
+from merton.rating.likelihood import fit
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.statistics.intervals import Interval
 
@@ -82,8 +84,7 @@ def test_a_board_that_is_too_large_has_the_ranges_of_intervals(players: list[tup
 def test_agents_that_met_the_same_cases_are_told_apart_by_pairs() -> None:
     """b does all that a does, and 10 of 30 scenes more: one interval of a rating reaches into the other."""
     table = played({"a": [1.0] * 10 + [0.0] * 20, "b": [1.0] * 20 + [0.0] * 10, "c": [1.0] * 19 + [0.0] * 11})
-    rated = rate_both(table)
-    ratings = rated.agents.likelihood
+    ratings = standings(fit(table).agents)
     intervals = [ratings[name].interval for name in "ab"]
     assert intervals[0] is not None
     assert intervals[1] is not None

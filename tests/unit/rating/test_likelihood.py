@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.rating import integration
 from merton.rating.agi_elo import rate
 from merton.rating.checking import Match, Q, table_of
-from merton.rating.likelihood import Estimate, fit
+from merton.rating.likelihood import MOST_CASE_SPREAD, WIDEST, Estimate, fit
 
 
 def simulated(
@@ -147,7 +147,7 @@ def test_ratings_of_agents_that_agree_are_open(seed: int) -> None:
     fitted = fit(table)
     assert fitted.is_open
     assert all(np.isfinite([one.mean, one.deviation]).all() for one in fitted.agents.values())
-    assert (fitted.case_spread == pytest.approx(5212, abs=1)) == fitted.is_boundless
+    assert fitted.case_spread > MOST_CASE_SPREAD or max(fitted.agents[name].width for name in "ab") > WIDEST
 
 
 def test_an_agent_with_few_matches_does_not_take_the_ratings_of_all() -> None:

@@ -24,8 +24,11 @@ def withheld_caveats(table: MatchTable, fitted: Fit) -> Iterator[str]:
 
     Of more than four agents, the pairs of the agent that is first by mean score.
     """
-    if fitted.is_boundless:
-        why = "the matches fit any spread of the cases, however large, because the agents do or fail the same ones"
+    if fitted.has_no_scale:
+        why = (
+            "the agents do and fail nearly the same cases, so that these would be spread over "
+            f"{fitted.case_spread:.0f} points, and any large spread fits"
+        )
     else:
         widest = max(fitted.agents, key=lambda name: (fitted.agents[name].width, name))
         why = (
