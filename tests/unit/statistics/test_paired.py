@@ -53,6 +53,9 @@ def test_small_differences_are_judged_by_their_own_size() -> None:
     values = 0.01 * drawn(0)
     low, high = paired_interval(values, SCENES)
     assert -0.02 < low < values.mean() < high < 0.02
+    one = np.zeros(96)
+    one[0] = 0.01
+    assert paired_interval(one, SCENES).low == pytest.approx(-0.01 * wilson(0, 12).high, rel=0.05), "gains, too"
     assert paired_interval(np.full(96, ALIKE / 2), SCENES) == paired_interval(np.zeros(96), SCENES)
 
 

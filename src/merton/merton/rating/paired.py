@@ -195,15 +195,19 @@ def _ends(sums: Floats) -> tuple[Floats, Floats]:
     sums = sums[is_known]
     n, quantile = 1.0 / sums[:, _SHARES], student(sums[:, _TRACE] ** 2 / sums[:, _TRACE_OF_SQUARE])
     loss, gain = sums[:, _LOSS], sums[:, _GAIN]
-    change = (loss + gain) * sums[:, _COMMON] / np.maximum(sums[:, _CHANGED], 1.0)
+    changed = sums[:, _CHANGED]
+    change = np.where(changed > 0.0, (loss + gain) * sums[:, _COMMON] / np.maximum(changed, 1.0), 1.0)
     unmet = np.minimum(change, 1.0) * _none_in(n)
     loss_low, loss_high = _mean_ends(loss, sums[:, _LOSS_VARIANCE], n, quantile)
     gain_low, gain_high = _mean_ends(gain, sums[:, _GAIN_VARIANCE], n, quantile)
     length = np.sqrt(sums[:, _LOSS_SQUARES] * sums[:, _GAIN_SQUARES])
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.where(length > _NO_VARIANCE, np.minimum(sums[:, _PRODUCTS] / length, 0.0), 0.0)
-    below = _joined(loss - loss_low, np.maximum(gain_high, unmet) - gain, correlation)
-    above = _joined(np.maximum(loss_high, unmet) - loss, gain - gain_low, correlation)
+    loss_high, gain_high = (
+        np.where(mean > 0.0, np.maximum(high, unmet), unmet) for mean, high in ((loss, loss_high), (gain, gain_high))
+    )
+    below = _joined(loss - loss_low, gain_high - gain, correlation)
+    above = _joined(loss_high - loss, gain - gain_low, correlation)
     low[is_known], high[is_known] = loss - gain - below, loss - gain + above
     return low, high
 

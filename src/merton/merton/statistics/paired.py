@@ -25,9 +25,9 @@ def paired_interval(
     The mean is that of all losses (differences above 0) less that of all gains, and each of the two has the interval
     of `mean_interval`, which holds near 0, where most differences are. The two are joined by MOVER (Zou and Donner
     2008), with their correlation over clusters where it is negative, for then the difference scatters more. Ours: in a
-    cluster that was not met, all may change by as much as those that changed did in the mean, at most by 1; so no end
-    leaves out what `wilson` allows for none in n clusters, and one loss never makes the interval narrower than none.
-    Coverage, and the rules that it was chosen from: docs/reference/statistics.md.
+    cluster that was not met, all may change by as much as those that changed did in the mean, at most by 1, and by 1 if
+    none changed; so no end leaves out what `wilson` allows for none in n clusters, and one loss never makes the
+    interval narrower than none. Coverage, and the rules that it was chosen from: docs/reference/statistics.md.
 
     Args:
         differences: (n,) in -span..span, n >= 1.
@@ -38,7 +38,7 @@ def paired_interval(
     difference = np.array(differences, float)
     difference[np.abs(difference) < ALIKE] = 0.0
     changed = np.abs(difference[difference != 0.0])
-    change = min(math.fsum(changed) / len(changed), 1.0) / span if len(changed) else 0.0
+    change = min(math.fsum(changed) / len(changed) if len(changed) else 1.0, 1.0) / span
     difference /= span
     weight = np.ones(len(difference)) if weights is None else np.asarray(weights, float)
     lost, gained = np.maximum(difference, 0.0), np.maximum(-difference, 0.0)
@@ -51,8 +51,11 @@ def paired_interval(
     loss_ends, gain_ends = (mean_interval(values, clusters, weights=weight) for values in (lost, gained))
     residuals = lost_share - share * loss, gained_share - share * gain
     correlation = min(_correlation(*residuals), 0.0)
-    below = _joined(loss - loss_ends.low, max(gain_ends.high, unmet) - gain, correlation)
-    above = _joined(max(loss_ends.high, unmet) - loss, gain - gain_ends.low, correlation)
+    loss_high, gain_high = (
+        max(ends.high, unmet) if mean > 0.0 else unmet for mean, ends in ((loss, loss_ends), (gain, gain_ends))
+    )
+    below = _joined(loss - loss_ends.low, gain_high - gain, correlation)
+    above = _joined(loss_high - loss, gain - gain_ends.low, correlation)
     center = loss - gain
     return Interval(max(center - below, -1.0), min(center + above, 1.0)).scaled(span)
 
