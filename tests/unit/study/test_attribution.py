@@ -243,7 +243,7 @@ def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     numbers = (tmp_path / "one" / NUMBERS).read_bytes()
     shares = {(item["axis"], item["value"]): item["shares"] for item in json.loads(numbers)["attributions"]}
     assert shares["stages", "success"]["cognition"]["value"] > 0.5, "in the dark the VLM sees no cube"
-    other = tmp_path / "other"
+    other = tmp_path / "copied"
     shutil.copytree(tmp_path / "one", other)
     (other / NUMBERS).unlink()
     (other / RECORD).unlink()
@@ -266,5 +266,5 @@ def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
         assert store.ids(WHOLE) == store.ids(PLACEBO) == [trials[0].id]
         assert [job.trial for job in jobs_left(run, store, made, trials)] == [job.trial for job in jobs[1:]]
     again = CliRunner().invoke(app, ["attribute", str(other), "--workers", "1", "--step-parts", "2"])
-    assert again.stdout.replace("other", "one") == first.stdout
+    assert again.stdout.replace("copied", "one") == first.stdout
     assert (other / NUMBERS).read_bytes() == numbers

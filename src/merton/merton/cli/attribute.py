@@ -168,10 +168,10 @@ def _remarks(agent: str, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Iter
 
     lose, changed = sum(pair.loses for pair in pairs), sum(pair.changes for pair in pairs)
     size = count_of(len(pairs), len({pair.after.case.scene for pair in pairs}))
-    yield (
-        f"{agent} loses success or progress in {lose} of its distorted trials ({size}) and gains in {changed - lose}; "
-        f"of the {len(pairs) - changed} others {len(reruns) - changed} were run again and stand for all of them."
-    )
+    others, drawn = len(pairs) - changed, len(reruns) - changed
+    stand = f"; {drawn} of the {others} others were run again, too, and stand for all of them" if others else ""
+    gains = f"gains in {changed - lose}{stand}"
+    yield f"{agent} loses success or progress in {lose} of its distorted trials ({size}) and {gains}."
     otherwise, runs = changed_by_placebo(reruns)
     yield f"Chance: with images that differ by one grey level {otherwise} of {runs} trials of {agent} end otherwise."
     if any(field_differences(rerun.pair.after, rerun.found[WHOLE]) for rerun in reruns):

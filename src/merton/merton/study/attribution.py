@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from operator import mul
 
 from merton.results.records import Reference, TrialRecord
@@ -217,15 +217,15 @@ def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reru
     names = [name for _, name in sorted(prefixes.items())][:-1]
     ends = [[rerun.pair.before, *(rerun.found[name] for name in names), rerun.pair.after] for rerun in reruns]
     wins = [[float(bool(record.success)) for record in row] for row in ends]
+    looks = [any(not _moves_alike(row[step], row[step + 1]) for row in ends) for step in range(len(names) + 1)]
     at = {}
-    for step, (now, later) in enumerate(pairwise(range(len(names) + 2))):
-        looks = not all(_moves_alike(row[now], row[later]) for row in ends)
-        won = _mean([row[now] - row[-1] for row in wins], reruns)
+    for step, now in enumerate(looks):
+        won = _mean([row[step] - row[-1] for row in wins], reruns) if any(looks[step:]) else UNSEEN
         at[step] = Step(
-            _share([row[now] for row in wins], reruns, [row[0] > row[-1] for row in wins]) or 0.0,
-            _share([1.0 - row[now] for row in wins], reruns, [row[-1] == 1.0 for row in wins]),
+            _share([row[step] for row in wins], reruns, [row[0] > row[-1] for row in wins]) or 0.0,
+            _share([1.0 - row[step] for row in wins], reruns, [row[-1] == 1.0 for row in wins]),
             won if step else _whole_loss("success", pairs)[0],
-            _mean([row[now] - row[later] for row in wins], reruns) if looks else UNSEEN,
+            _mean([row[step] - row[step + 1] for row in wins], reruns) if now else UNSEEN,
         )
     return Failure(
         agent,
