@@ -83,7 +83,7 @@ class Fickle(PlantedPorts):
 
     executed = 0
 
-    def execute(self, chunk: ActionChunk, view: object, stop_rule: StopRule = "gate") -> Execution:  # type: ignore[override]
+    def execute(self, chunk: ActionChunk, view: object, stop_rule: StopRule = "gate") -> Execution:
         self.executed += 1
         return Execution(1, ((0.001 * self.executed, 0.0, 0.0),))
 

@@ -128,8 +128,8 @@ def test_all_of_the_loss_goes_where_a_planted_agent_is_sensitive(value: str) -> 
     assert found["cameras"] == {"wrist": 0.5, "top": 0.0, "side": 0.5}, "blind in the top camera"
     assert found["regions"] == {"things": 0.5, "surroundings": 0.5}, "either is enough"
     for pixel, region in ((0, "things"), (1, "surroundings")):
-        found = shares(*planted({("top", 1)}, pixels=[pixel]), value)["regions"]
-        assert found == {"things": float(pixel == 0), "surroundings": float(pixel == 1)}, region
+        regions = shares(*planted({("top", 1)}, pixels=[pixel]), value)["regions"]
+        assert regions == {"things": float(pixel == 0), "surroundings": float(pixel == 1)}, region
 
 
 @pytest.mark.usefixtures("eyes")
