@@ -187,6 +187,11 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
     for remark in findings.remarks:
         print_out(remark)
     for found in findings.failures:
+        print_out(
+            f"{found.agent}: points of success won by clean images from a step on, and lost at it; % saved of the "
+            f"{count_of(found.trials, found.scenes)} that fail only under distortion, and % spoiled of the "
+            f"{found.others} run again that succeed under it:"
+        )
         STDOUT.print(_steps(found))
     run.write_json(NUMBERS, {**about, **asdict(findings)})
     page = write_attribution_page(findings, run.path.name, run.path / PAGE)
@@ -211,18 +216,8 @@ def _table(findings: Findings) -> Table:
 
 def _steps(found: Failure) -> Table:
     """The steps at which success is lost; fits in 80 columns."""
-    title = f"{found.agent}: points of success that clean images from a step on win, and that are lost at it"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    lost, others = found.trials, found.others
-    for name in (
-        "step",
-        "won",
-        "95 %",
-        "lost at it",
-        "95 %",
-        f"% of {lost} lost\nsaved",
-        f"% of {others} others\nspoiled",
-    ):
+    table = Table(box=None, pad_edge=False)
+    for name in ("step", "won", "95 %", "lost", "95 %", "saved", "spoiled"):
         table.add_column(name, no_wrap=True, justify="right")
     for step, at in found.at.items():
         add_row(table, step, *_points(at.won), *_points(at.lost), percent(at.saved), percent(at.spoiled))
