@@ -207,8 +207,8 @@ def _table(findings: Findings) -> Table:
         whole = 100 if item.loss.value else MISSING
         add_row(table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), whole)
         for part, share in item.shares.items():
-            percent = number(100 * share.value / item.loss.value, 0) if item.loss.value else MISSING
-            add_row(table, "", "", f"  {part}", *_points(share), percent)
+            of_loss = number(100 * share.value / item.loss.value, 0) if item.loss.value else MISSING
+            add_row(table, "", "", f"  {part}", *_points(share), of_loss)
         if item.chance:
             add_row(table, "", "", "  (chance)", *_points(item.chance), MISSING)
     return table
