@@ -23,13 +23,14 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment import parts as parts_module
 from merton.experiment import trial as trial_module
-from merton.experiment.parts import WHOLE, Dissection, dissection, lost_trials, run_parts
+from merton.experiment.parts import WHOLE, Dissection, chunks, dissection, jobs_left, run_jobs
+from merton.experiment.placebo import PLACEBO
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
-from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton.study.attribution import Attribution, Found, attribute, failure, shapley
+from merton.study.attribution import UNSEEN, Attribution, attribute, failure, shapley
+from merton.study.rerun_sample import Pair, Rerun, pairs_of, rerun_weights
 
 
 def subsets(parts: Collection[str]) -> list[frozenset[str]]:
@@ -70,7 +71,7 @@ def eyes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planted(
     sees: Collection[tuple[str, int]], scenes: int = 2, pixels: Collection[int] = (0, 1)
-) -> tuple[Dissection, list[tuple[TrialRecord, Found]]]:
+) -> tuple[Dissection, list[Rerun]]:
     """All designs of an agent that fails if it is shown a distorted image at one of these (camera, step)."""
     spec = ExperimentSpec(
         name="planted",
@@ -89,14 +90,18 @@ def planted(
             continue
         specs = {name: spec.model_copy(update={"distort": part}) for name, part in parts.designs.items()}
         reports = runner.run_forked(Trial(spec.agents[0], case), specs)
-        trials.append((reference, {report.record.experiment: report.record for report in reports}))
+        found = {report.record.experiment: report.record for report in reports}
+        trials.append(Rerun(Pair(reference, found[WHOLE]), found))
     return parts, trials
 
 
-def shares(parts: Dissection, trials: list[tuple[TrialRecord, Found]], value: str) -> dict[str, dict[str, float]]:
+def shares(parts: Dissection, trials: list[Rerun], value: str) -> dict[str, dict[str, float]]:
     """Axis to the share of each part."""
+    pairs = [trial.pair for trial in trials]
     found: list[Attribution] = [
-        item for game in parts.games for item in attribute("a", game.axis, list(game.parts), game.designs, trials)
+        item
+        for game in parts.games
+        for item in attribute("a", game.axis, list(game.parts), game.designs, pairs, trials)
     ]
     for item in found:
         assert abs(math.fsum(share.value for share in item.shares.values()) - item.loss.value) < 1e-9
@@ -123,34 +128,47 @@ def test_all_of_the_loss_goes_where_a_planted_agent_is_sensitive(value: str) -> 
     assert found["cameras"] == {"wrist": 0.5, "top": 0.0, "side": 0.5}, "blind in the top camera"
     assert found["regions"] == {"things": 0.5, "surroundings": 0.5}, "either is enough"
     for pixel, region in ((0, "things"), (1, "surroundings")):
-        found = shares(*planted({("top", 1)}, pixels=[pixel]), value)["regions"]
-        assert found == {"things": float(pixel == 0), "surroundings": float(pixel == 1)}, region
+        regions = shares(*planted({("top", 1)}, pixels=[pixel]), value)["regions"]
+        assert regions == {"things": float(pixel == 0), "surroundings": float(pixel == 1)}, region
 
 
 @pytest.mark.usefixtures("eyes")
-def test_shares_are_means_over_all_distorted_trials() -> None:
+def test_a_part_at_which_an_agent_does_not_look_has_no_interval() -> None:
     parts, trials = planted({("top", 2)})
-    game = parts.games[0]
-    alone, among = (
-        attribute("a", game.axis, list(game.parts), game.designs, trials, scenes)[0]
-        for scenes in ((), ["reach.7"] * 3 + ["reach.8"] * 3)
+    pairs = [trial.pair for trial in trials]
+    cameras, steps = (
+        attribute("a", game.axis, list(game.parts), game.designs, pairs, trials, ["rear"])[0].shares
+        for game in parts.games[:2]
     )
-    assert (alone.loss.value, alone.lost, alone.trials, alone.scenes) == (1.0, 2, 2, 2)
-    assert (among.loss.value, among.lost, among.trials, among.scenes) == (0.25, 2, 8, 4)
-    assert among.shares["top"] == among.loss
-    assert among.shares["wrist"].value == 0.0
-    assert among.shares["wrist"].interval[0] < 0.0 < among.shares["wrist"].interval[1]
+    assert cameras["wrist"] is cameras["side"] is cameras["rear"] is UNSEEN
+    assert (UNSEEN.value, UNSEEN.interval) == (0.0, None)
+    assert cameras["top"].interval is not None
+    assert [part for part, share in steps.items() if share is not UNSEEN] == ["2"]
+    moved = {**trials[0].found, "steps.1": replace(trials[0].found["steps.1"], decision=0.99)}
+    trials[0] = replace(trials[0], found=moved)
+    steps = attribute("a", "steps", list(parts.games[1].parts), parts.games[1].designs, pairs, trials)[0].shares
+    assert (steps["1"].value, steps["1"] is UNSEEN) == (0.0, False), "one other chunk is enough to have looked"
+    found = failure("a", parts.prefixes, pairs, trials)
+    assert found is not None
+    assert [step for step, at in found.at.items() if at.lost is not UNSEEN] == [2]
 
 
 @pytest.mark.usefixtures("eyes")
-def test_a_trial_is_lost_at_the_last_step_at_which_clean_images_still_help() -> None:
+def test_success_is_lost_at_the_step_from_which_clean_images_no_longer_help() -> None:
     parts, trials = planted({("top", 1), ("side", 2)}, scenes=3)
-    found = failure("a", WHOLE, parts.prefixes, trials)
+    pairs = [trial.pair for trial in trials]
+    found = failure("a", parts.prefixes, pairs, trials)
     assert found is not None
-    assert (found.trials, found.scenes, found.lost_at, found.steps) == (3, 3, {1: 3}, {STEPS: 3})
-    assert {step: mean.value for step, mean in found.saved.items()} == {1: 1.0, 2: 0.0, 3: 0.0, 4: 0.0}
+    assert (found.trials, found.scenes, found.others, found.steps) == (3, 3, 0, {STEPS: 3})
+    assert {step: (at.saved, at.won.value, at.lost.value) for step, at in found.at.items()} == {
+        0: (1.0, 1.0, 0.0),
+        1: (1.0, 1.0, 1.0),
+        2: (0.0, 0.0, 0.0),
+        3: (0.0, 0.0, 0.0),
+    }
+    assert found.at[1].spoiled is None
     parts, trials = planted(())
-    assert failure("a", WHOLE, parts.prefixes, trials) is None
+    assert failure("a", parts.prefixes, [trial.pair for trial in trials], trials) is None
 
 
 def test_cognition_is_a_part_where_it_is_causal_and_unseen_cameras_are_none() -> None:
@@ -162,53 +180,34 @@ def test_cognition_is_a_part_where_it_is_causal_and_unseen_cameras_are_none() ->
     spec = ExperimentSpec(name="x", agents=agents, tasks=("pick",), max_steps=6)
     servo, oracle, glance = (dissection(spec, agent) for agent in agents)
     assert [game.axis for game in servo.games] == ["cameras", "steps", "regions"]
-    assert set(servo.games[0].parts) == {"top", "wrist"}
+    assert (set(servo.games[0].parts), servo.games[0].unseen) == ({"top", "wrist"}, ("side",))
     assert servo.games[1].parts == {"0": (0,), "1": (1,), "2": (2,), "3 and later": (3, 4, 5)}
     assert servo.designs["cameras.wrist+side"].cameras == ("wrist", "side"), "a camera that it does not use stays"
     assert servo.designs[WHOLE] == spec.distort
-    assert oracle.is_trivial
-    assert [game.axis for game in glance.games] == ["steps", "regions"]
+    assert (oracle.is_trivial, oracle.looks, servo.looks) == (True, False, True)
+    assert [game.axis for game in glance.games] == ["cameras", "steps", "regions"]
+    assert (set(glance.games[0].parts), glance.games[0].unseen) == ({"top"}, ("wrist", "side"))
     coupled = spec.model_copy(update={"couple": "vlm -> vla", "distort": DistortedPart(steps=(0, 2))})
     servo, oracle, glance = (dissection(coupled, agent) for agent in agents)
     assert [game.axis for game in servo.games] == ["stages", "cameras", "steps", "regions"]
     assert servo.designs["stages.cognition"].stages == ("cognition",)
     assert servo.games[2].parts == {"0": (0,), "2": (2,)}
     assert servo.designs["regions.things"].regions == ("things",)
-    assert not oracle.is_trivial
+    assert (oracle.games[0].axis, set(oracle.games[0].parts)) == ("stages", {"cognition"})
+    assert oracle.games[0].unseen == ("decision",), "it answers through the VLM alone"
     with pytest.raises(InputError, match="unknown axis 'lenses'; choose one of: cameras, regions, stages, steps"):
         dissection(spec, agents[0], ["lenses"])
     with pytest.raises(InputError, match="1 to 8 parts, got 9"):
         dissection(spec, agents[0], step_parts=9)
 
 
-def test_only_trials_that_lose_are_asked_about() -> None:
-    spec = ExperimentSpec(
-        name="x",
-        agents=(AgentSpec(id="a", vla="servo"),),
-        tasks=("pick",),
-        distortions=("jpeg",),
-        scenes=5,
-        levels=(5,),
-    )
-
-    def records(scene: int, outcomes: tuple[Outcome, Outcome], progress: tuple[float, float]) -> list[TrialRecord]:
-        cases = TestCase("pick", scene, "reference", 0), TestCase("pick", scene, "jpeg", 5)
-        return [
-            TrialRecord("x", "a", *made[:2], progress=made[2]) for made in zip(cases, outcomes, progress, strict=True)
-        ]
-
-    won, lost, fault = Outcome.SUCCESS, Outcome.FAILURE, Outcome.INFRASTRUCTURE
-    found = [
-        *records(0, (won, lost), (1.0, 0.9)),
-        *records(1, (won, won), (1.0, 1.0)),
-        *records(2, (lost, lost), (0.5, 0.4)),
-        *records(3, (lost, lost), (0.5, 0.6)),
-        *records(4, (won, fault), (1.0, None)),  # type: ignore[arg-type]
-    ]
-    lost, unharmed = lost_trials(spec, found)
-    assert [trial.case.seed for trial in lost] == [0, 2]
-    assert [trial.case.seed for trial in unharmed] == [1, 3], "one that gains loses nothing"
-    assert lost_trials(spec, found, ["b"]) == ([], [])
+def test_designs_that_are_alike_so_far_share_their_chunks() -> None:
+    agent = AgentSpec(id="servo", vla="servo")
+    spec = ExperimentSpec(name="x", agents=(agent,), tasks=("pick",), max_steps=6)
+    whole, first = spec.distort, DistortedPart(steps=(0,))
+    assert chunks(spec, agent, {"all": whole}, 3) == 3
+    assert chunks(spec, agent, {"all": whole, "first": first}, 3) == 5, "the first is one"
+    assert chunks(spec, agent, {"all": whole, "top": DistortedPart(cameras=("top",))}, 3) == 6
 
 
 EXPERIMENT = """
@@ -244,23 +243,28 @@ def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     numbers = (tmp_path / "one" / NUMBERS).read_bytes()
     shares = {(item["axis"], item["value"]): item["shares"] for item in json.loads(numbers)["attributions"]}
     assert shares["stages", "success"]["cognition"]["value"] > 0.5, "in the dark the VLM sees no cube"
-    other = tmp_path / "other"
+    other = tmp_path / "copied"
     shutil.copytree(tmp_path / "one", other)
     (other / NUMBERS).unlink()
     (other / RECORD).unlink()
     run = RunDirectory(other)
     with ResultStore(run.database, read_only=True) as store:
         records = store.records(run.id)
-    lost, unharmed = lost_trials(run.spec, records)
-    assert (len(lost), len(unharmed)) == (2, 0)
+    pairs = pairs_of(records, ["servo"])
+    weights = rerun_weights(pairs, run.spec.seed)
+    assert list(weights.values()) == [1.0, 1.0]
+    trials = [Trial(run.spec.agents[0], pair.after.case) for pair in pairs]
     made = {"servo": dissection(run.spec, run.spec.agents[0], step_parts=2)}
     with ResultStore(other / RECORD) as store:
+        jobs = jobs_left(run, store, made, trials)
+        assert [bool(job.designs) for job in jobs] == [True, True, False, False], "the placebo is undistorted, too"
         other_results = [replace(record, progress=0.123) for record in records]
         with pytest.raises(InputError, match=r"other results of servo.* \(progress .*\): run the experiment again"):
-            next(run_parts(AtOnce(), run, store, made, lost[:1], other_results))
+            next(run_jobs(AtOnce(), run, store, jobs, other_results))
         assert store.ids(WHOLE) == []
-        next(run_parts(AtOnce(), run, store, made, lost, records))  # and then it is killed
-        assert store.ids(WHOLE) == [lost[0].id]
+        next(run_jobs(AtOnce(), run, store, jobs, records))  # and then it is killed
+        assert store.ids(WHOLE) == store.ids(PLACEBO) == [trials[0].id]
+        assert [job.trial for job in jobs_left(run, store, made, trials)] == [job.trial for job in jobs[1:]]
     again = CliRunner().invoke(app, ["attribute", str(other), "--workers", "1", "--step-parts", "2"])
-    assert again.stdout.replace("other", "one") == first.stdout
+    assert again.stdout.replace("copied", "one") == first.stdout
     assert (other / NUMBERS).read_bytes() == numbers

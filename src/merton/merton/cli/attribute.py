@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,15 +16,16 @@ from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run_names import RUNS
 from merton.files import locked_folder
-from merton.pages.words import interval_words, number
-from merton.results.text import MISSING, count_of
+from merton.pages.words import duration, interval_words, number, percent
+from merton.results.text import MISSING, count_of, counted
 
 if TYPE_CHECKING:
     from merton.experiment.parts import Dissection
     from merton.experiment.run import RunDirectory
     from merton.pool import Pool
     from merton.results.records import TrialRecord
-    from merton.study.attribution import Findings, Found, Mean
+    from merton.study.attribution import Failure, Findings, Mean
+    from merton.study.rerun_sample import Pair, Rerun
 
 RECORD, NUMBERS, PAGE = "attribution.sqlite", "attribution.json", "attribution.html"
 """Files in the run's folder: the trials in every design, all numbers, and the page."""
@@ -72,11 +73,10 @@ def attribute_command(
 
 def _found(pool: Pool, run: RunDirectory, dissections: Mapping[str, Dissection], agents: Sequence[str]) -> Findings:
     """Run all that is not recorded, and share the losses out."""
-    from merton.experiment.parts import lost_trials, run_parts
-    from merton.experiment.plan import Trial
     from merton.experiment.workers import complete
     from merton.results.store import ResultStore
     from merton.study.attribution import Findings
+    from merton.study.rerun_sample import pairs_of, rerun_weights
 
     with ResultStore(run.database) as store:
         if run.in_process:
@@ -86,49 +86,96 @@ def _found(pool: Pool, run: RunDirectory, dissections: Mapping[str, Dissection],
         records = store.records(run.id)
     if not records:
         raise InputError(f"{run.path} has no results")
-    losing, unharmed = lost_trials(run.spec, records, agents)
-    lost = [trial for trial in losing if not dissections[trial.agent.id].is_trivial]
-    with ResultStore(run.path / RECORD) as store, progress("parts") as move:
-        for done, _ in enumerate(run_parts(pool, run, store, dissections, lost, records), start=1):
-            move(done, len(lost))
-        again: dict[str, dict[str, TrialRecord]] = {}
-        for design in store.experiments():
-            for record in store.records(design):
-                again.setdefault(record.id, {})[design] = record
-    references = {record.id: record for record in records}
+    pairs = {item.id: pairs_of(records, [item.id]) for item in run.spec.agents if item.id in agents or not agents}
+    looking = [pair for id, known in pairs.items() if not dissections[id].is_trivial for pair in known]
+    weights = rerun_weights(looking, run.spec.seed)
+    again = _run_again(pool, run, dissections, [pair for pair in looking if pair.after.id in weights], records)
     findings: Findings = Findings((), (), ())
-    for item in run.spec.agents:
-        if item.id in agents or not agents:
-            trials = [
-                (references[Trial(item, trial.case.reference).id], again[trial.id])
-                for trial in lost
-                if trial.agent == item
-            ]
-            scenes = [trial.case.scene for trial in unharmed if trial.agent == item]
-            findings += _of_agent(item.id, dissections[item.id], trials, scenes)
+    for agent, known in pairs.items():
+        reruns = [_rerun(pair, weights[pair.after.id], again) for pair in known if pair.after.id in weights]
+        findings += _of_agent(agent, dissections[agent], known, reruns)
     return findings
 
 
-def _of_agent(
-    agent: str, parts: Dissection, trials: Sequence[tuple[TrialRecord, Found]], unharmed: Sequence[str]
-) -> Findings:
-    from merton.experiment.parts import WHOLE
+def _run_again(
+    pool: Pool,
+    run: RunDirectory,
+    dissections: Mapping[str, Dissection],
+    pairs: Sequence[Pair],
+    records: Sequence[TrialRecord],
+) -> dict[str, dict[str, TrialRecord]]:
+    """Id of each trial to the results of all its designs, after those that are not recorded have been run."""
+    from merton.experiment.parts import jobs_left, run_jobs
+    from merton.experiment.plan import Trial
+    from merton.results.store import ResultStore
+
+    specs, known = {item.id: item for item in run.spec.agents}, {record.id: record for record in records}
+    trials = [Trial(specs[pair.after.agent], pair.after.case) for pair in pairs]
+    again: dict[str, dict[str, TrialRecord]] = {}
+    with ResultStore(run.path / RECORD) as store:
+        jobs = jobs_left(run, store, dissections, trials)
+        if jobs:
+            changed, designs = sum(pair.changes for pair in pairs), sum(len(job.designs) + job.placebo for job in jobs)
+            left_s = sum(job.seconds(run.spec, known[job.trial.id]) for job in jobs) / pool.count
+            print_err(
+                f"To be run again: {changed} trials that lose or gain and {len(pairs) - changed} of the others. Left: "
+                f"{counted(designs, 'design')}, about {duration(left_s)} in {counted(pool.count, 'worker')}, by the "
+                "run's own time a trial."
+            )
+        with progress("parts") as move:
+            move(0, len(jobs))
+            for done, _ in enumerate(run_jobs(pool, run, store, jobs, records), start=1):
+                move(done, len(jobs))
+        for design in store.experiments():
+            for record in store.records(design):
+                again.setdefault(record.id, {})[design] = record
+    return again
+
+
+def _rerun(pair: Pair, weight: float, again: Mapping[str, Mapping[str, TrialRecord]]) -> Rerun:
+    from merton.experiment.placebo import PLACEBO
+    from merton.study.rerun_sample import Rerun
+
+    placebo = again[pair.before.id][PLACEBO], again[pair.after.id][PLACEBO]
+    return Rerun(pair, again[pair.after.id], weight, placebo)
+
+
+def _of_agent(agent: str, parts: Dissection, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Findings:
     from merton.study.attribution import Findings, attribute, failure
 
+    changed = sum(pair.changes for pair in pairs)
+    if not parts.looks:
+        but = f" Yet {changed} of its distorted trials end otherwise than undistorted." if changed else ""
+        return Findings((), (), (f"{agent} looks at none of the distorted images: 0, does not look.{but}",))
     if parts.is_trivial:
         return Findings((), (), (f"{agent} sees one part of the images at most, so there is nothing to share out.",))
-    if not trials:
-        return Findings((), (), (f"{agent} loses neither success nor progress in any distorted trial.",))
+    if not reruns:
+        return Findings((), (), (f"{agent} has no distorted trial with a result beside its undistorted one.",))
     shares = [
         item
         for game in parts.games
-        for item in attribute(agent, game.axis, list(game.parts), game.designs, trials, unharmed)
+        for item in attribute(agent, game.axis, list(game.parts), game.designs, pairs, reruns, game.unseen)
     ]
-    lost = failure(agent, WHOLE, parts.prefixes, trials) if parts.prefixes else None
-    scenes = {*unharmed, *(reference.case.scene for reference, _ in trials)}
-    size = count_of(len(trials) + len(unharmed), len(scenes))
-    remark = f"{agent} loses success or progress in {len(trials)} of its distorted trials ({size})."
-    return Findings(tuple(shares), (lost,) if lost else (), (remark,))
+    lost = failure(agent, parts.prefixes, pairs, reruns) if parts.prefixes else None
+    return Findings(tuple(shares), (lost,) if lost else (), tuple(_remarks(agent, pairs, reruns)))
+
+
+def _remarks(agent: str, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Iterator[str]:
+    """What was run again of an agent, and how much of it is chance."""
+    from merton.experiment.parts import WHOLE
+    from merton.results.comparison import field_differences
+    from merton.study.attribution import changed_by_placebo
+
+    lose, changed = sum(pair.loses for pair in pairs), sum(pair.changes for pair in pairs)
+    size = count_of(len(pairs), len({pair.after.case.scene for pair in pairs}))
+    others, drawn = len(pairs) - changed, len(reruns) - changed
+    stand = f"; {drawn} of the {others} others were run again, too, and stand for all of them" if others else ""
+    gains = f"gains in {changed - lose}{stand}"
+    yield f"{agent} loses success or progress in {lose} of its distorted trials ({size}) and {gains}."
+    otherwise, runs = changed_by_placebo(reruns)
+    yield f"Chance: with images that differ by one grey level {otherwise} of {runs} trials of {agent} end otherwise."
+    if any(field_differences(rerun.pair.after, rerun.found[WHOLE]) for rerun in reruns):
+        yield f"{agent} does not repeat itself: each design is another throw, and the run's own trials are the whole."
 
 
 def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> None:
@@ -140,12 +187,12 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
     for remark in findings.remarks:
         print_out(remark)
     for found in findings.failures:
-        lost = ", ".join(f"{step} ({count})" for step, count in found.lost_at.items())
         print_out(
-            f"{found.agent}: of the trials that fail only under distortion ({count_of(found.trials, found.scenes)}), "
-            f"clean images no longer help after step (trials): {lost}. Distorted they take "
-            f"{found.simulated_s:.1f} s of the cell's clock on average."
+            f"{found.agent}: points of success won by clean images from a step on, and lost at it; % saved of the "
+            f"{count_of(found.trials, found.scenes)} that fail only under distortion, and % spoiled of the "
+            f"{found.others} run again that succeed under it:"
         )
+        STDOUT.print(_steps(found))
     run.write_json(NUMBERS, {**about, **asdict(findings)})
     page = write_attribution_page(findings, run.path.name, run.path / PAGE)
     print_out(f"Numbers: {run.path / NUMBERS}. Page: {page}")
@@ -157,14 +204,28 @@ def _table(findings: Findings) -> Table:
     for name in ("agent", "loss of", "part", "points", "95 %", "% of it"):
         table.add_column(name, no_wrap=True, justify="left" if name in ("agent", "loss of", "part") else "right")
     for item in findings.attributions:
-        add_row(
-            table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), 100 if item.loss.value else MISSING
-        )
+        whole = 100 if item.loss.value else MISSING
+        add_row(table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), whole)
         for part, share in item.shares.items():
-            percent = f"{round(100 * share.value / item.loss.value) + 0}" if item.loss.value else MISSING
-            add_row(table, "", "", f"  {part}", *_points(share), percent)
+            of_loss = number(100 * share.value / item.loss.value, 0) if item.loss.value else MISSING
+            add_row(table, "", "", f"  {part}", *_points(share), of_loss)
+        if item.chance:
+            add_row(table, "", "", "  (chance)", *_points(item.chance), MISSING)
+    return table
+
+
+def _steps(found: Failure) -> Table:
+    """The steps at which success is lost; fits in 80 columns."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("step", "won", "95 %", "lost", "95 %", "saved", "spoiled"):
+        table.add_column(name, no_wrap=True, justify="right")
+    for step, at in found.at.items():
+        add_row(table, step, *_points(at.won), *_points(at.lost), percent(at.saved), percent(at.spoiled))
     return table
 
 
 def _points(mean: Mean) -> tuple[str, str]:
+    """Points of 100 and their interval, in words where the agent does not look."""
+    if mean.interval is None:
+        return "0", "does not look"
     return number(100 * mean.value, 1), interval_words(mean.interval, 0, 100)

@@ -9,6 +9,7 @@ __all__ = [
     "local",
     "paired",
     "parts",
+    "placebo",
     "plan",
     "ports",
     "progress",

@@ -11,14 +11,16 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from merton import __version__
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError, UnknownNameError
+from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
+from merton.experiment.ports import Stage
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import opened
 from merton.pool import results
@@ -35,17 +37,19 @@ STEP_PARTS = 4
 
 @dataclass(frozen=True)
 class Game:
-    """The parts of one axis that an agent can see.
+    """The parts of one axis, at least two, of which an agent can see at least one.
 
     Attributes:
         axis: of `AXES`.
         parts: name of a part to the values of the field `axis` of a `DistortedPart` that it is made of.
         designs: subset of the parts' names, never empty, to the name of the design in which those are distorted.
+        unseen: names of further parts, at which the agent does not look: they stay distorted in every design.
     """
 
     axis: str
     parts: Mapping[str, tuple[Any, ...]]
     designs: Mapping[frozenset[str], str]
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,20 @@ class Dissection:
     """All that is run of an agent's distorted trials.
 
     Attributes:
-        games: one for each axis of which the agent sees more than one part.
+        games: one for each axis that has more than one part, of which the agent sees at least one.
         prefixes: number of steps k, from 1, to the name of the design in which the first k steps are distorted.
         designs: name to the distorted part.
+        looks: whether any distorted image has an effect on the agent.
     """
 
     games: tuple[Game, ...]
     prefixes: Mapping[int, str]
     designs: Mapping[str, DistortedPart]
+    looks: bool = True
 
     @property
     def is_trivial(self) -> bool:
-        """Whether the agent sees one part at most of every axis."""
+        """Whether there is nothing to share out."""
         return not self.games and not self.prefixes
 
 
@@ -98,15 +104,18 @@ def dissection(
     games = []
     for axis in (name for name in AXES if name in axes):
         parts = parts_of(spec, agent, axis, step_parts)
-        unseen = set(_values(spec, axis)) - {value for part in parts.values() for value in part}
+        seen = {value for part in parts.values() for value in part}
+        unseen = tuple(value for value in _values(spec, axis) if value not in seen)
         subsets = [frozenset(some) for size in range(len(parts)) for some in combinations(parts, size + 1)]
-        names = {some: design(axis, unseen.union(*(parts[part] for part in some))) for some in subsets}
-        if len(parts) > 1:
-            games.append(Game(axis, parts, names))
+        names = {some: design(axis, {*unseen}.union(*(parts[part] for part in some))) for some in subsets}
+        without = tuple(map(str, unseen)) if axis != "stages" or spec.couple is not None else ()
+        if parts and len(parts) + len(without) > 1:
+            games.append(Game(axis, parts, names, without))
     steps = _values(spec, "steps")
     sees_steps = "steps" in axes and parts_of(spec, agent, "steps", step_parts)
     prefixes = {k: design("steps", steps[:k]) for k in range(1, len(steps) + 1)} if sees_steps else {}
-    return Dissection(tuple(games), prefixes, designs)
+    looks = bool(parts_of(spec, agent, "stages", step_parts))
+    return Dissection(tuple(games), prefixes, designs, looks)
 
 
 def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int) -> dict[str, tuple[Any, ...]]:
@@ -134,79 +143,115 @@ def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int)
     return single | ({f"{rest[0]}{' and later' if len(rest) > 1 else ''}": rest} if rest else {})
 
 
-def lost_trials(
-    spec: ExperimentSpec, records: Sequence[TrialRecord], agents: Collection[str] = ()
-) -> tuple[list[Trial], list[Trial]]:
-    """The distorted trials that lose success or progress against the undistorted run, and those that do not.
+@dataclass(frozen=True)
+class Job:
+    """All that is still to be run of a trial.
 
-    Both in the order of a run. A trial without a result, or whose undistorted run has none, is in neither.
-
-    Args:
-        agents: ids; empty for all.
+    Attributes:
+        designs: name to the distorted part; of a distorted trial alone.
+        placebo: whether the trial is to be run with the images of `PlaceboPorts`, too.
     """
-    found = {record.id: record for record in records if record.success is not None}
-    lost: list[Trial] = []
-    unharmed: list[Trial] = []
-    for trial in chain.from_iterable(spec.rounds({id: record.success for id, record in found.items()})):
-        reference = found.get(Trial(trial.agent, trial.case.reference).id)
-        if trial.case.is_reference or reference is None or (agents and trial.agent.id not in agents):
-            continue
-        if (record := found.get(trial.id)) is not None:
-            loses = _less(record.success, reference.success) or _less(record.progress, reference.progress)
-            (lost if loses else unharmed).append(trial)
-    return lost, unharmed
+
+    trial: Trial
+    designs: Mapping[str, DistortedPart]
+    placebo: bool
+
+    def seconds(self, spec: ExperimentSpec, record: TrialRecord) -> float:
+        """Time that it takes one process [s], by the time that the trial took in the run and the number of its chunks.
+
+        Designs that show a model the same images up to a step share its chunks (`forks.run_forked`).
+        """
+        shared = chunks(spec, self.trial.agent, self.designs, record.steps) / max(record.steps, 1)
+        return record.wall_s * (shared + self.placebo)
 
 
-def run_parts(
-    pool: Executor,
-    run: RunDirectory,
-    store: ResultStore,
-    dissections: Mapping[str, Dissection],
-    trials: Sequence[Trial],
-    recorded: Sequence[TrialRecord],
-) -> Iterator[Trial]:
-    """Run trials in every design of their agents that is not recorded; yields each once its results are durable.
+def chunks(spec: ExperimentSpec, agent: AgentSpec, designs: Mapping[str, DistortedPart], steps: int) -> int:
+    """The number of chunks that are carried out in all designs of a trial of so many steps: one for all that are alike
+    so far."""
+    cameras, shown = POLICIES[agent.vla].cameras, dict.fromkeys(designs, "")
+    count = 0
+    for step in range(steps):
+        looks: list[tuple[Stage, str]] = [("decision", camera) for camera in cameras]
+        looks += [("cognition", spec.vlm_camera)] if step == 0 else []
+        for name, part in designs.items():
+            sides = [part.side("distorted", stage, camera, step) for stage, camera in looks]
+            shown[name] += repr([(side, part.regions if side == "distorted" else ()) for side in sides])
+        count += len(set(shown.values()))
+    return count
+
+
+def jobs_left(
+    run: RunDirectory, store: ResultStore, dissections: Mapping[str, Dissection], trials: Sequence[Trial]
+) -> list[Job]:
+    """All that is not recorded of distorted trials, in every design of their agents, and of the placebo.
+
+    The placebo is run of each of them and of its undistorted trial.
 
     Args:
-        run: in which the trials were run; its undistorted runs are what the results are measured against.
+        run: in which the trials were run.
         store: where the results are recorded, each design as an experiment of its name.
         dissections: by the agent's id.
+
+    Raises:
+        InputError: the record has results of other designs or of another Merton.
+    """
+    parts = {name: part.model_dump(mode="json") for item in dissections.values() for name, part in item.designs.items()}
+    for name, part in (parts | {PLACEBO: PLACEBO}).items():
+        design = json.dumps([run.experiment_sha256, part], sort_keys=True)
+        digest = hashlib.sha256(design.encode()).hexdigest()
+        store.register_experiment(name, spec_sha256=digest, merton_version=__version__)
+    done = {name: set(store.ids(name)) for name in (*parts, PLACEBO)}
+    jobs = []
+    for trial in trials:
+        designs = dissections[trial.agent.id].designs
+        left = {name: part for name, part in designs.items() if trial.id not in done[name]}
+        jobs.append(Job(trial, left, trial.id not in done[PLACEBO]))
+    undistorted = dict.fromkeys(Trial(trial.agent, trial.case.reference) for trial in trials)
+    jobs += [Job(trial, {}, trial.id not in done[PLACEBO]) for trial in undistorted]
+    return [job for job in jobs if job.designs or job.placebo]
+
+
+def run_jobs(
+    pool: Executor, run: RunDirectory, store: ResultStore, jobs: Sequence[Job], recorded: Sequence[TrialRecord]
+) -> Iterator[Job]:
+    """Run jobs in the embedded cell; yields each once its results are durable.
+
+    Args:
+        run: its undistorted runs are what the results are measured against.
         recorded: results of the run.
 
     Raises:
         InfrastructureError: as `workers.complete`.
-        InputError: the record has results of other designs or of another Merton; or a trial of the run has other
-            results today, so that nothing can be said about its loss.
+        InputError: as `run_job`.
     """
-    for part in dissections.values():
-        for name, distorted in part.designs.items():
-            design = json.dumps([run.experiment_sha256, distorted.model_dump(mode="json")], sort_keys=True)
-            digest = hashlib.sha256(design.encode()).hexdigest()
-            store.register_experiment(name, spec_sha256=digest, merton_version=__version__)
-    done = {name: set(store.ids(name)) for part in dissections.values() for name in part.designs}
-    jobs = []
-    for trial in trials:
-        designs = dissections[trial.agent.id].designs
-        jobs.append((run.path, trial, {name: part for name, part in designs.items() if trial.id not in done[name]}))
     known = {record.id: record for record in recorded}
-    for trial, found in zip(trials, results(pool, run_subsets, jobs), strict=True):
-        for record in found:
-            if record.experiment == WHOLE and (differences := field_differences(known[trial.id], record)):
-                raise InputError(
-                    f"{run.path} has other results of {trial.id} than this Merton's embedded cell "
-                    f"({'; '.join(differences)}): run the experiment again"
-                )
+    work = [(run.path, job, known[job.trial.id]) for job in jobs]
+    for job, found in zip(jobs, results(pool, run_job, work), strict=True):
         store.record_all(found)
-        yield trial
+        yield job
 
 
-def run_subsets(path: Path, trial: Trial, designs: Mapping[str, DistortedPart]) -> list[TrialRecord]:
-    """The records of a trial in each design; carried out in a process of a pool."""
-    if not designs:
-        return []
+def run_job(path: Path, job: Job, known: TrialRecord) -> list[TrialRecord]:
+    """The records of a trial in each design; carried out in a process of a pool.
+
+    Args:
+        known: its record in the run.
+
+    Raises:
+        InputError: the trial has other results than in the run, and the same ones twice: so it was not by chance.
+    """
     _, runner = opened(path)
-    specs = {name: runner.spec.model_copy(update={"distort": part}) for name, part in designs.items()}
-    return [report.record for report in runner.run_forked(trial, specs)]
+    specs = {name: runner.spec.model_copy(update={"distort": part}) for name, part in job.designs.items()}
+    found = [report.record for report in runner.run_forked(job.trial, specs)] if specs else []
+    for record in found:
+        if record.experiment == WHOLE and (differences := field_differences(known, record)):
+            again = runner.run_forked(job.trial, {WHOLE: specs[WHOLE]})[0].record
+            if not field_differences(record, again):
+                raise InputError(
+                    f"{path} has other results of {job.trial.id} than this Merton's embedded cell, which twice gave "
+                    f"the same ones ({'; '.join(differences)}): run the experiment again"
+                )
+    return [*found, run_placebo(runner, job.trial)] if job.placebo else found
 
 
 def _values(spec: ExperimentSpec, axis: str) -> tuple[Any, ...]:
@@ -214,7 +259,3 @@ def _values(spec: ExperimentSpec, axis: str) -> tuple[Any, ...]:
     if axis == "steps":
         return tuple(sorted(spec.distort.steps)) if spec.distort.steps is not None else tuple(range(spec.max_steps))
     return tuple(getattr(spec.distort, axis))
-
-
-def _less(value: float | None, than: float | None) -> bool:
-    return value is not None and than is not None and value < than

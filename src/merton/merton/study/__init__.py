@@ -13,6 +13,7 @@ __all__ = [
     "outputs",
     "power",
     "report",
+    "rerun_sample",
     "sections",
     "thresholds",
     "values",

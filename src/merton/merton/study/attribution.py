@@ -1,30 +1,27 @@
 """The origin of an agent's loss under distortion: the loss of trials shared out among the parts of the images.
 
-A trial's loss is its undistorted value less its distorted one. With only a subset of the parts distorted it is v of
-that subset; a part's share is its Shapley value (Shapley 1953): the mean, over all orders in which the parts are
-distorted one after the other, of the loss that it adds. Shares add up to the loss, a part without any effect has
-none, and parts with the same effects have the same.
+A trial's loss is its undistorted value less its distorted one, and negative where it gains. With only a subset of the
+parts distorted it is v of that subset; a part's share is its Shapley value (Shapley 1953): the mean, over all orders in
+which the parts are distorted one after the other, of the loss that it adds. Shares add up to the loss, a part without
+any effect has none, and parts with the same effects have the same.
+
+The loss is that of all distorted trials, the report's drop; shares are weighted means over those that were run again
+(`merton.study.rerun_sample`), and add up to it, for the trials that stand for others lose nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import mul
 
-from merton.results.records import TrialRecord
+from merton.results.records import Reference, TrialRecord
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean_interval
-from merton.study.values import VALUES
-
-ATTRIBUTED = ("success", "progress")
-"""Names of `values.VALUES` whose loss is shared out."""
-
-ALIKE_DIGITS = 3
-"""Decimals in which values must differ to tell of scatter. Ours: objects at rest still differ by a millionth of the
-way, from which an interval of no width would follow."""
+from merton.statistics.paired import paired_interval
+from merton.study.rerun_sample import ATTRIBUTED, Pair, Rerun
 
 Losses = Mapping[frozenset[str], float]
 """The loss with each subset of the parts distorted; that of none is 0 and is left out."""
@@ -48,10 +45,18 @@ def shapley(parts: Sequence[str], losses: Losses) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over trials and its 95 % interval, clustered by scene; the whole range from one scene."""
+    """A mean over trials, -1..1, and its 95 % interval, clustered by scene; the whole range from one scene.
+
+    Attributes:
+        interval: None where the agent does not look: the value is 0, by construction and not by measurement.
+    """
 
     value: float
-    interval: Interval
+    interval: Interval | None
+
+
+UNSEEN = Mean(0.0, None)
+"""Of a part at which the agent does not look."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,14 @@ class Attribution:
     """The mean loss of an agent in one value, and its shares by the parts of one axis.
 
     Attributes:
-        axis: "stages", "cameras" or "steps".
+        axis: of `merton.experiment.parts.AXES`.
         value: of `ATTRIBUTED`.
-        trials, scenes: how many the means are of: all distorted trials whose value is known.
-        lost: how many of them lose success or progress; of the others loss and shares are 0, also of one that gains.
-        loss: the mean loss.
+        trials, scenes: how many the loss is of: all distorted trials whose value is known.
+        lost, gained: how many of them lose it, and gain it.
+        reruns: how many were run again in all designs: the shares' sample.
+        loss: the mean loss over all of them.
         shares: part to the mean of its Shapley values, which add up to the loss.
+        chance: the mean that a part has which nobody can see (`chance`); None without a placebo.
     """
 
     agent: str
@@ -73,34 +80,52 @@ class Attribution:
     trials: int
     scenes: int
     lost: int
+    gained: int
+    reruns: int
     loss: Mean
     shares: Mapping[str, Mean]
+    chance: Mean | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an agent's trials.
+
+    Attributes:
+        saved: share of the trials that fail under distortion alone which do the task if the images are clean from this
+            step on, and distorted before.
+        spoiled: share of the trials that do the task under distortion which then fail: the control. Chance saves some
+            trials and spoils others; None if none does the task.
+        won: success that clean images from this step on win over all distorted trials: saved less spoiled ones, each
+            counted for those that it stands for. At step 0 it is the loss.
+        lost: `won` less that of the next step: the part of the loss that falls on this step.
+    """
+
+    saved: float
+    spoiled: float | None
+    won: Mean
+    lost: Mean
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The steps at which an agent's trials are lost: of those that do the task undistorted, and not distorted.
+    """The steps at which an agent's success is lost.
 
     Attributes:
-        trials, scenes: how many they are.
-        saved: k to the share of them that do the task if the images are undistorted from step k on.
-        lost_at: step to the number of trials that are lost at it: with clean images from the next step on they fail,
-            and from any later one, while those from this step on still would have saved them.
-        steps: number of steps to the end of the distorted trial, to the number of trials.
-        simulated_s: mean time on the cell's clock from start to end of the distorted trial [s].
+        trials, scenes: of the trials that do the task undistorted and fail distorted.
+        others: trials that do the task under distortion and were run again, the control.
+        at: by the step from which images are clean.
+        steps: number of steps to the end of the distorted trial, to the number of `trials`.
+        simulated_s: mean time on the cell's clock from start to end of `trials`, distorted [s].
     """
 
     agent: str
     trials: int
     scenes: int
-    saved: Mapping[int, Mean]
-    lost_at: Mapping[int, int]
+    others: int
+    at: Mapping[int, Step]
     steps: Mapping[int, int]
     simulated_s: float
-
-
-Found = Mapping[str, TrialRecord]
-"""Design to the record of one trial in it."""
 
 
 def attribute(
@@ -108,69 +133,114 @@ def attribute(
     axis: str,
     parts: Sequence[str],
     designs: Mapping[frozenset[str], str],
-    trials: Sequence[tuple[TrialRecord, Found]],
-    unharmed: Sequence[str] = (),
+    pairs: Sequence[Pair],
+    reruns: Sequence[Rerun],
+    unseen: Sequence[str] = (),
 ) -> list[Attribution]:
     """The shares of an agent's loss by the parts of one axis, for each of `ATTRIBUTED`.
 
+    A part at which the agent does not look (`is_unseen`) has no interval.
+
     Args:
-        designs: every subset of the parts but the empty one, to the name of its design.
         parts: names of the parts, in the order in which they are shown.
-        trials: undistorted run and the results in all designs, of each trial that loses; one with an unknown value is
-            left out.
-        unharmed: the scene of each distorted trial that loses nothing.
+        designs: every subset of the parts but the empty one, to the name of its design.
+        pairs: all distorted trials of the agent.
+        reruns: those of them that were run again. One whose value is unknown in a design is left out: where that one
+            changes, shares miss it.
+        unseen: further parts, at which the agent is known not to look.
     """
+    blind = {part for part in parts if is_unseen(part, designs, reruns)}
     attributions = []
     for value in ATTRIBUTED:
-        scenes, losses, shares = [], [], []
-        for reference, found in trials:
-            before = VALUES[value](reference)
-            after = {some: VALUES[value](found[name]) for some, name in designs.items()}
-            lost = {some: before - known for some, known in after.items() if before is not None and known is not None}
-            if len(lost) < len(designs):
-                continue
-            scenes.append(reference.case.scene)
-            losses.append(lost[frozenset(parts)])
-            shares.append(shapley(parts, lost))
-        if scenes:
-            everywhere, none = [*scenes, *unharmed], [0.0] * len(unharmed)
-            means = {part: _mean([*(share[part] for share in shares), *none], everywhere) for part in parts}
-            size = len(everywhere), len(set(everywhere)), len(scenes)
-            attributions.append(Attribution(agent, axis, value, *size, _mean([*losses, *none], everywhere), means))
+        sample, shares = [], []
+        for rerun in reruns:
+            ends = {some: rerun.pair.loss(value, _result(rerun, some, designs)) for some in designs}
+            known = {some: loss for some, loss in ends.items() if loss is not None}
+            if len(known) == len(designs):
+                sample.append(rerun)
+                shares.append(shapley(parts, known))
+        if not sample:
+            continue
+        means = {part: UNSEEN if part in blind else _mean([one[part] for one in shares], sample) for part in parts}
+        loss, losses, scenes = _whole_loss(value, pairs)
+        counts = len(losses), len(set(scenes)), sum(one > 0.0 for one in losses), sum(one < 0.0 for one in losses)
+        shown = means | dict.fromkeys(unseen, UNSEEN)
+        floor = chance(value, sample)
+        attributions.append(Attribution(agent, axis, value, *counts, len(sample), loss, shown, floor))
     return attributions
 
 
-def failure(
-    agent: str, whole: str, prefixes: Mapping[int, str], trials: Sequence[tuple[TrialRecord, Found]]
-) -> Failure | None:
-    """The steps at which an agent's trials are lost; None if none of them loses success.
+def _whole_loss(value: str, pairs: Sequence[Pair]) -> tuple[Mean, list[float], list[str]]:
+    """The mean loss of all pairs whose value is known, by the rule of the report's drop; their losses and scenes."""
+    known = [(loss, pair.after.case.scene) for pair in pairs if (loss := pair.loss(value)) is not None]
+    losses, scenes = [loss for loss, _ in known], [scene for _, scene in known]
+    return Mean(math.fsum(losses) / len(losses), paired_interval(losses, scenes)), losses, scenes
+
+
+def chance(value: str, reruns: Sequence[Rerun]) -> Mean | None:
+    """The share of a part that nobody can see, by the same rule as that of any other: the floor of an attribution.
+
+    The placebo is a player beside the distortion: the mean of the loss that it adds without and with the distortion.
+    On average that is 0; the interval says how much chance alone makes of such a sample. None without a placebo.
+    """
+    values, sample = [], []
+    for rerun in reruns:
+        added = [rerun.pair.loss(value, record) for record in rerun.placebo or ()]
+        known = [loss for loss in (rerun.pair.loss(value), *added) if loss is not None]
+        if len(known) == 3:
+            values.append((known[1] + known[2] - known[0]) / 2.0)
+            sample.append(rerun)
+    return _mean(values, sample) if sample else None
+
+
+def changed_by_placebo(reruns: Iterable[Rerun]) -> tuple[int, int]:
+    """Runs with the placebo that end with another success than without it, and all of them, each counted once."""
+    ends = {
+        record.id: record.success != origin.success
+        for rerun in reruns
+        for record, origin in zip(rerun.placebo or (), (rerun.pair.before, rerun.pair.after), strict=False)
+    }
+    return sum(ends.values()), len(ends)
+
+
+def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Failure | None:
+    """The steps at which an agent's success is lost; None if no trial does the task undistorted and fails distorted.
 
     Args:
-        whole: the design in which all steps are distorted.
-        prefixes: k to the design in which the first k steps are distorted, for k from 1 to all of them.
+        prefixes: k to the design in which the first k steps are distorted, for k from 1 to all of them, which is the
+            trial of the run.
+        pairs, reruns: as of `attribute`.
     """
-    lost = [(reference, found) for reference, found in trials if reference.success and found[whole].success is False]
+    lost = [pair for pair in pairs if pair.before.success and pair.after.success is False]
     if not lost:
         return None
-    scenes = [reference.case.scene for reference, _ in lost]
-    saved = {k: [float(bool(found[name].success)) for _, found in lost] for k, name in sorted(prefixes.items())}
-    last = [max((k for k in saved if saved[k][trial]), default=0) for trial in range(len(lost))]
-    ended = [found[whole].steps for _, found in lost]
-    time_s = math.fsum(found[whole].simulated_s for _, found in lost) / len(lost)
+    names = [name for _, name in sorted(prefixes.items())][:-1]
+    ends = [[rerun.pair.before, *(rerun.found[name] for name in names), rerun.pair.after] for rerun in reruns]
+    wins = [[float(bool(record.success)) for record in row] for row in ends]
+    looks = [any(not _moves_alike(row[step], row[step + 1]) for row in ends) for step in range(len(names) + 1)]
+    at = {}
+    for step, now in enumerate(looks):
+        won = _mean([row[step] - row[-1] for row in wins], reruns) if any(looks[step:]) else UNSEEN
+        at[step] = Step(
+            _share([row[step] for row in wins], reruns, [row[0] > row[-1] for row in wins]) or 0.0,
+            _share([1.0 - row[step] for row in wins], reruns, [row[-1] == 1.0 for row in wins]),
+            won if step else _whole_loss("success", pairs)[0],
+            _mean([row[step] - row[step + 1] for row in wins], reruns) if now else UNSEEN,
+        )
     return Failure(
         agent,
         len(lost),
-        len(set(scenes)),
-        {k: _mean(values, scenes, 0.0) for k, values in saved.items()},
-        dict(sorted(Counter(last).items())),
-        dict(sorted(Counter(ended).items())),
-        time_s,
+        len({pair.after.case.scene for pair in lost}),
+        sum(bool(rerun.pair.after.success) for rerun in reruns),
+        at,
+        dict(sorted(Counter(pair.after.steps for pair in lost).items())),
+        math.fsum(pair.after.simulated_s for pair in lost) / len(lost),
     )
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that is said of a run: attributions and failures of its agents, and a sentence for each agent without any."""
+    """All that is said of a run: attributions and failures of its agents, and sentences about each agent."""
 
     attributions: tuple[Attribution, ...]
     failures: tuple[Failure, ...]
@@ -182,8 +252,53 @@ class Findings:
         )
 
 
-def _mean(values: Sequence[float], scenes: Sequence[str], least: float = -1.0) -> Mean:
-    """The mean of values in `least`..1."""
-    span = 1.0 - least
-    interval = mean_interval([(round(value, ALIKE_DIGITS) - least) / span for value in values], scenes)
-    return Mean(math.fsum(values) / len(values), interval.scaled(span, least))
+def is_unseen(part: str, designs: Mapping[frozenset[str], str], reruns: Sequence[Rerun]) -> bool:
+    """Whether the agent does not look at a part: in no design and no trial it moves otherwise with it than without it.
+
+    A policy that looks moves otherwise by a little in one trial at least, also where it does the task all the same.
+    """
+    with_it = [some for some in designs if part in some]
+    return all(
+        _moves_alike(_result(rerun, some - {part}, designs), _result(rerun, some, designs))
+        for some in with_it
+        for rerun in reruns
+    )
+
+
+_MOTION = ("outcome", "progress", "steps", "simulated_s", "cut_short")
+"""Fields of a record that follow from chunks and path alone, exactly."""
+_MEASURED = (*_MOTION, "decision", "path_m", "distance_m", "angle_rad")
+"""Those and fields that are measured against another run, the same for all designs of a distorted trial."""
+
+
+def _moves_alike(first: TrialRecord, second: TrialRecord) -> bool:
+    """Whether two trials of one scene have the same chunks and path, by all that their records say of them."""
+    if not first.case.is_reference:
+        return all(getattr(first, name) == getattr(second, name) for name in _MEASURED)
+    same_path = second.reference is not Reference.OWN or not second.path_m
+    same_chunk = second.decision is None or math.isclose(second.decision, 1.0)
+    return same_path and same_chunk and all(getattr(first, name) == getattr(second, name) for name in _MOTION)
+
+
+def _result(rerun: Rerun, some: frozenset[str], designs: Mapping[frozenset[str], str]) -> TrialRecord:
+    """The trial with these parts distorted: of the run itself with none and with all of them."""
+    if len(some) == max(map(len, designs)):
+        return rerun.pair.after
+    return rerun.found[designs[some]] if some else rerun.pair.before
+
+
+def _mean(values: Sequence[float], reruns: Sequence[Rerun]) -> Mean:
+    """The mean of a value in -1..1 of each trial, by what it stands for."""
+    weights = [rerun.weight for rerun in reruns]
+    scenes = [rerun.pair.after.case.scene for rerun in reruns]
+    return Mean(_weighted(values, weights), paired_interval(values, scenes, weights))
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(map(mul, values, weights)) / math.fsum(weights)
+
+
+def _share(values: Sequence[float], reruns: Sequence[Rerun], chosen: Sequence[bool]) -> float | None:
+    """The mean of the values of the chosen trials, by what each stands for; None if none is chosen."""
+    some = [(value, rerun.weight) for value, rerun, is_chosen in zip(values, reruns, chosen, strict=True) if is_chosen]
+    return _weighted(*zip(*some, strict=True)) if some else None
