@@ -179,12 +179,10 @@ def render(
             provenance=flat(facts),
             variances=variances(records),
             left_out={name: equal_agents(records, value) for name, value in VALUES.items()},
-            pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
-            pair_count=len(found),
-            resolved_count=sum(pair.is_resolved for pair in found),
             files=run_files.present(run),
             added_references=run_files.added_references(run),
             experiment=_experiment_text(run / "experiment.yaml"),
+            **_pairs(records),
             **_failures(run, records, lookers or agents),
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
@@ -200,6 +198,13 @@ def _breakdowns(
         (word, divide(records, shown))
         for word, divide in (("distortion", losses.by_distortion), ("task", losses.by_task))
     ]
+
+
+def _pairs(records: Sequence[TrialRecord]) -> dict[str, Any]:
+    """The comparisons of two agents, and how many there are and are resolved, shown or not."""
+    found = pairs.all_pairs(records, VALUES["success"])
+    resolved = sum(pair.is_resolved for pair in found)
+    return {"pairs": found[:PAIRS_SHOWN], "pair_count": len(found), "resolved_count": resolved}
 
 
 def _failures(run: Path, records: Sequence[TrialRecord], subjects: Collection[str]) -> dict[str, Any]:
