@@ -33,7 +33,7 @@ from merton.statistics.correlation import (
 )
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval
-from merton.statistics.paired import paired_interval
+from merton.statistics.paired import drop_interval, paired_interval
 from merton.statistics.raters import pooled_kappa
 from merton.statistics.resampling import interval, resamples
 
@@ -211,7 +211,7 @@ def study_of_differences(setting: Setting, number: int) -> tuple[float, Rules]:
     span = float(len(agents))
     drawn = resamples(scene, "differences", number).means(values, np.zeros(len(values), np.int64), 1)[:, 0]
     return truth(agents), {
-        "losses and gains": paired_interval(values, scene, span=span),
+        "losses and gains": drop_interval(values, scene) if span == 1.0 else paired_interval(values, scene, span=span),
         "mean of (1 + d) / 2": mean_interval((span + values) / (2.0 * span), scene).scaled(2.0 * span, -span),
         "drawn, percentiles": interval(drawn),
     }

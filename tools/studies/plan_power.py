@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
-from merton.statistics.paired import paired_interval
+from merton.statistics.paired import drop_interval, paired_interval
 from merton.study.power import ASSUMED, ASSUMED_RANGE, Quantity, power, scatter_of
 from merton.study.values import success
 from merton.study.variance import PairedComponents, paired_components
@@ -106,8 +106,11 @@ def is_resolved(quantity: Quantity, run: Wins) -> bool:
     """Whether the interval of the report excludes 0."""
     found = differences(quantity, run)
     scene = np.repeat(np.arange(len(found)), found.shape[1])
-    span = 2.0 if quantity is Quantity.DROP_DIFFERENCE else 1.0
-    low, high = paired_interval(found.ravel(), scene, span=span)
+    if quantity is Quantity.DROP:
+        low, high = drop_interval(found.ravel(), scene)
+    else:
+        span = 2.0 if quantity is Quantity.DROP_DIFFERENCE else 1.0
+        low, high = paired_interval(found.ravel(), scene, span=span)
     return not low <= 0.0 <= high
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from merton.seeding import generator
 from merton.statistics.means import wilson
-from merton.statistics.paired import ALIKE, paired_interval
+from merton.statistics.paired import ALIKE, UNMET_GAIN, drop_interval, paired_interval
 
 SCENES = np.repeat(np.arange(12), 8)
 
@@ -81,3 +81,13 @@ def test_it_holds_at_a_low_floor() -> None:
         low, high = paired_interval((before.astype(float) - after).ravel(), np.repeat(np.arange(12), 6))
         held += low <= 0.083 <= high
     assert held >= 56
+
+
+def test_a_drop_leaves_less_room_for_gains_that_were_not_met() -> None:
+    """24 of 30 scenes lose one of ten trials: 24 losses and no gain are no chance."""
+    scenes = np.repeat(np.arange(30), 10)
+    lost = np.zeros(300)
+    lost[np.arange(24) * 10] = 1.0
+    assert drop_interval(lost, scenes).low > 0.0
+    assert drop_interval(lost, scenes).high == paired_interval(lost, scenes).high
+    assert drop_interval(np.zeros(96), SCENES).low == pytest.approx(-UNMET_GAIN * wilson(0, 12).high)

@@ -20,7 +20,7 @@ from operator import mul
 
 from merton.results.records import Reference, TrialRecord
 from merton.statistics.intervals import Interval
-from merton.statistics.paired import paired_interval
+from merton.statistics.paired import drop_interval
 from merton.study.rerun_sample import ATTRIBUTED, Pair, Rerun
 
 Losses = Mapping[frozenset[str], float]
@@ -174,7 +174,7 @@ def _whole_loss(value: str, pairs: Sequence[Pair]) -> tuple[Mean, list[float], l
     """The mean loss of all pairs whose value is known, by the rule of the report's drop; their losses and scenes."""
     known = [(loss, pair.after.case.scene) for pair in pairs if (loss := pair.loss(value)) is not None]
     losses, scenes = [loss for loss, _ in known], [scene for _, scene in known]
-    return Mean(math.fsum(losses) / len(losses), paired_interval(losses, scenes)), losses, scenes
+    return Mean(math.fsum(losses) / len(losses), drop_interval(losses, scenes)), losses, scenes
 
 
 def chance(value: str, reruns: Sequence[Rerun]) -> Mean | None:
@@ -291,7 +291,7 @@ def _mean(values: Sequence[float], reruns: Sequence[Rerun]) -> Mean:
     """The mean of a value in -1..1 of each trial, by what it stands for."""
     weights = [rerun.weight for rerun in reruns]
     scenes = [rerun.pair.after.case.scene for rerun in reruns]
-    return Mean(_weighted(values, weights), paired_interval(values, scenes, weights))
+    return Mean(_weighted(values, weights), drop_interval(values, scenes, weights))
 
 
 def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
-from merton.statistics.paired import paired_interval
+from merton.statistics.paired import drop_interval, paired_interval
 from merton.study.losses import Loss
 
 
@@ -112,7 +112,7 @@ def _is_beyond_chance(first: Loss, others: Sequence[Loss]) -> bool:
         return True
     drops = [drop for loss in (first, *others) for drop in loss.drops.values()]
     scenes = [case.scene for loss in (first, *others) for case in loss.drops]
-    return bool(drops) and first.is_above_zero and paired_interval(drops, scenes).low > 0.0
+    return bool(drops) and first.is_above_zero and drop_interval(drops, scenes).low > 0.0
 
 
 def _common(one: Loss, other: Loss) -> tuple[NDArray[np.float64], list[str]]:

@@ -13,7 +13,7 @@ from merton.results.records import TestCase, TrialRecord
 from merton.results.text import count_of
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean
-from merton.statistics.paired import paired_interval
+from merton.statistics.paired import drop_interval
 from merton.study.values import success
 
 
@@ -113,7 +113,7 @@ def _loss(agent: str, rows: Sequence[tuple[TestCase, float, float]]) -> Loss:
     scenes = [case.scene for case, _, _ in rows]
     before = sum(first for _, first, _ in rows) / len(rows)
     after = sum(second for _, _, second in rows) / len(rows)
-    interval = paired_interval([first - second for _, first, second in rows], scenes)
+    interval = drop_interval([first - second for _, first, second in rows], scenes)
     drops: dict[TestCase, list[float]] = {}
     for case, first, second in rows:
         drops.setdefault(case, []).append(first - second)

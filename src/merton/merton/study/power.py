@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from scipy.optimize import brentq
@@ -29,6 +29,7 @@ from scipy.special import chdtri, nctdtr, stdtrit
 from merton.errors import InputError
 from merton.results.records import TestCase
 from merton.statistics.means import wilson
+from merton.statistics.paired import UNMET_GAIN
 from merton.study.variance import PairedComponents
 
 ALPHA = 0.05
@@ -123,10 +124,12 @@ class SceneScatter:
     Attributes:
         scene: of the mean of a scene's trials.
         trial: of a single trial in a scene of its own.
+        other_way: the share of its trials that a scene which was not met may change the other way.
     """
 
     scene: float
     trial: float
+    other_way: float = 1.0
 
     def around(self, factors: tuple[float, float], quantity: Quantity) -> list[SceneScatter]:
         """Others between these multiples; power need not fall from one to the next, for few scenes with little scatter
@@ -139,7 +142,7 @@ class SceneScatter:
         scene, trial = (
             max(min(own * factor, MOST[quantity]), min(own, own * factor)) for own in (self.scene, self.trial)
         )
-        return SceneScatter(scene, trial)
+        return replace(self, scene=scene, trial=trial)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,8 @@ def scatter_of(quantity: Quantity, parts: PairedComponents, views: float) -> Sce
         views: distorted trials of an agent in each scene.
     """
     scene, trial = (_variance(quantity, parts, number) for number in (views, 1.0))
-    return None if scene is None or trial is None else SceneScatter(scene, trial)
+    other_way = UNMET_GAIN if quantity is Quantity.DROP else 1.0
+    return None if scene is None or trial is None else SceneScatter(scene, trial, other_way)
 
 
 def _variance(quantity: Quantity, parts: PairedComponents, views: float) -> float | None:
@@ -223,7 +227,7 @@ def power(difference: float, scenes: int, scatter: SceneScatter) -> float:
 
 
 def _unmet(difference: float, scenes: int, scatter: SceneScatter) -> float:
-    """The half-width that `paired_interval` adds for scenes that were not met: the other way, all of them may change.
+    """The half-width that `paired_interval` adds for scenes that were not met: they may change the other way.
 
     It is what is allowed less what is expected: of trials that change by 1 or not at all, the share that goes the other
     way follows from their variance. Ours: a trial changes by four standard deviations at most, which is careful for
@@ -231,7 +235,7 @@ def _unmet(difference: float, scenes: int, scatter: SceneScatter) -> float:
     """
     square = scatter.trial + difference**2
     other_way = max(square - difference, 0.0) / 2.0
-    most = min(4.0 * math.sqrt(square), 1.0)
+    most = min(4.0 * math.sqrt(square), 1.0) * scatter.other_way
     return max(most * wilson(0.0, scenes).high - other_way, 0.0)
 
 
