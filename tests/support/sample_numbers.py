@@ -122,6 +122,7 @@ def gate(name: str) -> Gate:
     return next(each for each in gates(trials()) if each.name == name)
 
 
+@cache
 def gate_areas() -> dict[str, Any]:
     """Of every gate of the table, over scenes: the area under risk and coverage, and failures avoided [%]."""
     table, failed = trials(), events(trials())["failure"]
@@ -138,6 +139,7 @@ def gate_areas() -> dict[str, Any]:
     return found
 
 
+@cache
 def monitor_promise() -> dict[str, Number]:
     """Share of the trials [%] that the monitor's thresholds admit, by alpha [%]."""
     found: dict[str, Number] = {}

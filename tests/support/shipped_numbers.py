@@ -68,6 +68,7 @@ def experiment(name: str) -> ExperimentSpec:
     return load(resource("merton_bringup", f"config/experiments/{name}.yaml"), ExperimentSpec)
 
 
+@cache
 def counts(name: str) -> dict[str, int]:
     """Sizes of an experiment."""
     spec = experiment(name)

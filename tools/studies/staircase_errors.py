@@ -191,7 +191,7 @@ def shape_row(shape: Shape, truth: float, scenes: int, repetitions: int) -> str:
             chain.add(wins[-1])
         undistorted = [bool(rng.random() < shape.success(0, 0.0)) for _ in order]
         middle, low, high = estimate(levels, wins, order, undistorted)
-        rise = greatest_rise(wins + undistorted, levels + [0] * len(order), [*order, *order])
+        rise = greatest_rise(wins + undistorted, levels + [0] * len(order), [*order, *order], TARGET)
         said = rise is not None and rise.crosses(TARGET)
         middles.append(min(max(middle, 0.5), 5.5))
         held, rising, either = held + (low <= truth <= high), rising + said, either + (low <= truth <= high or said)

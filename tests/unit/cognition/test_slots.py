@@ -99,3 +99,9 @@ def test_it_is_a_share_and_symmetric(one: str, other: str) -> None:
     assert value == slots(other, one)
     assert value is None or 0.0 <= value <= 1.0
     assert slots(one, one) in (None, 1.0)
+
+
+def test_a_clause_ends_alike_in_capitals_and_at_every_dash() -> None:
+    text = "The cup is not visible but the mug is on the mat"
+    assert mentions(text) == mentions(text.upper())
+    assert mentions(text) == mentions(text.replace("but", "\u2014")) == mentions(text.replace("but", "-"))

@@ -52,6 +52,11 @@ Sorry.
 I can't do that.
 """.strip().splitlines()
 ANSWERS = """
+I cannot proceed to the cup
+Unable to engage the drawer handle.
+Unable to continue in the direction of the red cup
+Unfortunately for this task there is no red cup on the table
+I'm sorry, if you want the red cup it is left of the mat
 The robot cannot reach the cup
 I cannot see a red cup on the table
 No red cup visible, only green mat; look again.

@@ -117,6 +117,9 @@ def test_a_newcomer_is_compared_with_each_agent_on_its_own_cases() -> None:
     assert few.places == (1, 4)
 
 
+ORDINARY = (("a", 0.3), ("b", 0.6))
+
+
 def agreeing(seed: int, names: Sequence[str] = ("new", "old"), views: int = 3) -> dict[str, list[float]]:
     """Each agent's results on 36 scenes, the views of a scene in turn: the scene decides, but for 2 % of the trials."""
     draw = np.random.default_rng(seed)
@@ -167,4 +170,10 @@ def test_of_many_agents_whose_ratings_are_withheld_the_first_is_compared() -> No
 
 def test_a_board_that_is_too_large_to_be_compared_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "MOST_COMPARED", 10)
-    assert any("too many to be compared in pairs" in text for text in board_of(agreeing(3)).warnings)
+    withheld = board_of(agreeing(3))
+    assert any(text.startswith("Places have no ranges: 2 agents on 108 cases") for text in withheld.warnings)
+    assert [row.rank_range for row in withheld.agents] == [None, None], "AGI-Elo has no intervals instead"
+    draw = np.random.default_rng(1)
+    ordinary = board_of({name: (draw.random(108) < share).astype(float).tolist() for name, share in ORDINARY})
+    assert any("come from the intervals of the ratings" in text for text in ordinary.warnings)
+    assert all(row.rank_range is not None for row in ordinary.agents)

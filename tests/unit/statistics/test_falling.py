@@ -47,3 +47,16 @@ def test_only_a_rise_over_the_target_leaves_no_single_level() -> None:
     assert Rise(2, 4, 0.5, 0.8).crosses(0.5), "half is lost at 2 and not at 4"
     assert not Rise(2, 4, 0.1, 0.5).crosses(0.5)
     assert not Rise(2, 4, 0.6, 0.8).crosses(0.5)
+
+
+def test_of_two_sure_rises_the_one_over_the_target_is_given() -> None:
+    """0 of 100 at level 1, 70 of 100 at level 2, 4 of 4 at level 5: the first rise is surer, the second crosses .75."""
+    values = [0.0] * 100 + [1.0] * 70 + [0.0] * 30 + [1.0] * 4
+    levels = [1] * 100 + [2] * 100 + [5] * 4
+    surest = greatest_rise(values, levels, range(204))
+    over = greatest_rise(values, levels, range(204), 0.75)
+    assert surest is not None
+    assert over is not None
+    assert (surest.low, surest.high) == (1, 2)
+    assert over.high == 5
+    assert over.crosses(0.75)

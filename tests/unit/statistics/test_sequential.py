@@ -12,9 +12,9 @@ from merton.statistics.sequential import (
     ERROR,
     Conclusion,
     ConfidenceSequence,
-    _log_capitals,
     anytime_interval,
     first_verdict,
+    log_capitals,
 )
 
 
@@ -83,7 +83,7 @@ def test_a_sequence_has_the_verdict_of_its_interval_after_every_scene(loss: floa
     assert sequence.mean == pytest.approx(np.mean(gains), abs=1e-12)
     shares = (1.0 + np.array(gains)) / 2.0
     kept = logsumexp(sequence._log_returns, axis=1) - math.log(32)
-    both = [_log_capitals(shares, 0.475)[-1], _log_capitals(1.0 - shares, 0.525)[-1]]
+    both = [log_capitals(shares, 0.475)[-1], log_capitals(1.0 - shares, 0.525)[-1]]
     assert kept.tolist() == pytest.approx(both, rel=1e-12)
 
 

@@ -250,7 +250,7 @@ def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     run = RunDirectory(other)
     with ResultStore(run.database, read_only=True) as store:
         records = store.records(run.id)
-    pairs = pairs_of(records, ["servo"])
+    pairs = pairs_of(records, "servo")
     weights = rerun_weights(pairs, run.spec.seed)
     assert list(weights.values()) == [1.0, 1.0]
     trials = [Trial(run.spec.agents[0], pair.after.case) for pair in pairs]

@@ -62,7 +62,7 @@ def test_loss_is_the_drop_of_the_report_and_shares_add_up_to_it() -> None:
         trials = throws(6, 20, 0.7, seed=seed)
         before = {trial.pair.before.case: trial.pair.before for trial in trials}
         records = [*before.values(), *(trial.pair.after for trial in trials)]
-        pairs = pairs_of(records, ["one"])
+        pairs = pairs_of(records, "one")
         assert pairs == [trial.pair for trial in trials]
         for found in attribute("one", "cameras", "ab", DESIGNS, pairs, sampled(trials, seed)):
             assert math.fsum(share.value for share in found.shares.values()) == pytest.approx(found.loss.value)
@@ -122,5 +122,5 @@ def test_tiny_differences_are_no_loss() -> None:
     assert not Pair(before, after).changes
     assert Pair(before, record(False, case, progress=0.4)).loses
     assert not Pair(before, record(False, case, progress=0.6)).loses
-    assert pairs_of([before], ["one"]) == []
-    assert pairs_of([before, after], ["two"]) == []
+    assert pairs_of([before], "one") == []
+    assert pairs_of([before, after], "two") == []

@@ -171,7 +171,7 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     make_fake_run(run, distortions=("gaussian_blur",), tasks=("pick",))
     given: list[Sequence[Threshold]] = []
     monkeypatch.setattr(
-        report, "render", lambda run, facts, records, recorded, found=(), *_: given.append(found) or "page"
+        report, "render", lambda run, facts, records, recorded, scores, found=(), *_: given.append(found) or "page"
     )
     report.write_report(run)
     assert (given.pop(), (run / "thresholds.csv").exists()) == ([], False)
@@ -199,6 +199,9 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
         assert headline(of_trials(records), {}, near[:count]).endswith(f"{said}{ending}.")
     apart = [near[0], replace(near[1], interval=(3.1, 5.0))]
     assert headline(of_trials(records), {}, apart).endswith(f"{said}.")
+    seeing = headline(of_trials(records), {}, found, blind=["hold"])
+    assert seeing.startswith("Success falls to 75\u00a0% first for servo under"), "hold looks at nothing"
+    assert headline(of_trials(records), {}, found, blind=["hold", "oracle", "servo"]) == "No agent looks at the images."
     above = [replace(item, level=math.inf) for item in found]
     assert headline(of_trials(records), {}, above).endswith(
         "No agent's success falls to 75\u00a0% within the five levels."

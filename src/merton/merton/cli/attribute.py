@@ -86,7 +86,7 @@ def _found(pool: Pool, run: RunDirectory, dissections: Mapping[str, Dissection],
         records = store.records(run.id)
     if not records:
         raise InputError(f"{run.path} has no results")
-    pairs = {item.id: pairs_of(records, [item.id]) for item in run.spec.agents if item.id in agents or not agents}
+    pairs = {item.id: pairs_of(records, item.id) for item in run.spec.agents if item.id in agents or not agents}
     looking = [pair for id, known in pairs.items() if not dissections[id].is_trivial for pair in known]
     weights = rerun_weights(looking, run.spec.seed)
     again = _run_again(pool, run, dissections, [pair for pair in looking if pair.after.id in weights], records)

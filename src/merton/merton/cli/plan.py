@@ -149,7 +149,11 @@ def _measured(run: Path) -> Source:
             "variances; leave --from out"
         )
     left_out = {name: equal_agents(records, VALUES[name]) for name in parts}
-    agents = min(len({record.agent for record in records}) - len(equal) for equal in left_out.values())
+    agents = min(
+        len({record.agent for record in records if record.case.level > 0 and VALUES[name](record) is not None})
+        - len(equal)
+        for name, equal in left_out.items()
+    )
     scenes = len({record.case.scene for record in records if record.case.level > 0})
     size_kb = sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) / 1000 if run.is_dir() else 0.0
     seconds = sum(record.wall_s for record in records) / len(records)

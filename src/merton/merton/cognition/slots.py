@@ -22,7 +22,7 @@ from merton.cognition.words import words
 from merton.world.nouns import COLORS, MIDDLES, PLACES, SIZES
 from merton.world.tasks import action_words, kinds_of_things
 
-_CLAUSE = re.compile(r"[.,;:!?\n()]+|\bbut\b")
+_CLAUSE = re.compile(r"[.,;:!?\n\u2026\u2013\u2014()]+|\s-\s|\bbut\b", re.IGNORECASE)
 _NEGATIONS = {"no", "not", "never", "none", "nothing", "neither", "nor", "without", "cannot", "unseen", "unable"}
 """And every word that ends in "n't"."""
 
@@ -76,8 +76,8 @@ def mentions(text: str) -> frozenset[Mention]:
     visible"). "The cube" without attributes is the cube that was named before.
     """
     found: list[_Open] = []
-    for clause in _CLAUSE.split(text.replace("-", " ")) if isinstance(text, str) else [text]:
-        _Clause(found).read(words(clause))
+    for clause in _CLAUSE.split(text) if isinstance(text, str) else [text]:
+        _Clause(found).read(words(clause.replace("-", " ") if isinstance(clause, str) else clause))
     return frozenset(Mention(item.word, frozenset(item.attributes), item.negated) for item in found)
 
 

@@ -68,12 +68,14 @@ _FORMS = (
     r"(?:(?:oh|hi|hello|well) )?(?:(?:i|we) (?:am|are) )?(?:(?:so|very|really|truly|deeply) )?sorry"
     r"(?: about (?:this|that)| for (?:this|that|the|any)\b.*| to say that)?",
     r"(?:(?:my|our|i|we|sincere|please accept my) )*apolog(?:y|ies|ise|ize)(?: for\b.*)?",
-    r"(?:unfortunately|regrettably|thank you|thanks|hello|hi)(?: for\b.*)?",
+    r"unfortunately|regrettably|hello|hi|(?:thank you|thanks)(?: for\b.*)?",
     # the model about itself
     rf"(?:as|being|i am(?: just| only| merely)?) {_MODEL}(?: (?:developed|created|trained|made) by .*)?",
     # refusals of a request
     rf"{_NOT}(?:help|assist)(?: (?:you|with|in|on)\b.*)?",
-    rf"{_NOT}(?:comply|answer|respond|reply|continue|proceed|engage|participate)(?: (?:with|to|in|{_THAT})\b.*)?",
+    rf"{_NOT}(?:comply|answer|respond|reply)(?: (?:with|to|in|{_THAT})\b.*)?",
+    rf"{_NOT}(?:continue|proceed|engage|participate)"
+    r"(?: (?:with|in) (?:this|that|your|the|such) (?:request|conversation|discussion|topic|question)s?)?",
     rf"{_NOT}(?:do|discuss|fulfil|fulfill|complete|process|support|accommodate|handle)"
     rf"(?: {_THAT}(?: [\w-]+)? ?(?:request|question|topic|prompt|query)s?\b.*| (?:this|that))",
     rf"{_NOT}(?:provide|give|offer|generate|share)(?: you)?(?: (?:with|{_THAT}|an?))* ?"
@@ -101,7 +103,8 @@ _FORMS = (
     r"|(?:an?|the|your) (?:\w+ )?(?:description|detail|question|request|text|information|context)s?))\b.*",
     r"(?:please )?try again(?: later)?",
     r"(?:please )?let me know (?:if|how)\b.*",
-    r"if you (?:can|could|have|need|want|would|provide|describe|share|upload)\b.*",
+    r"if you (?:can|could|would|provide|describe|share|upload)\b.*",
+    r"if you (?:have|need|want) (?:any|other|another|more|further|help|assistance|me|questions?)\b.*",
     r"(?:feel free|is there anything|how (?:can|may) i (?:help|assist)|what else can i)\b.*",
     r"(?:and )?i (?:will|would|can|could|am)(?: be)? (?:(?:happy|glad|here) to (?:help|assist|answer|try)"
     r"|do my best to (?:help|assist|answer))\b.*",

@@ -20,8 +20,8 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
-from merton.experiment.ports import Stage
 from merton.experiment.run import RunDirectory
+from merton.experiment.trial import Shown, sides_shown
 from merton.experiment.workers import opened
 from merton.pool import results
 from merton.results.comparison import field_differences
@@ -58,7 +58,7 @@ class Dissection:
 
     Attributes:
         games: one for each axis that has more than one part, of which the agent sees at least one.
-        prefixes: number of steps k, from 1, to the name of the design in which the first k steps are distorted.
+        prefixes: each distorted step to the name of the design in which it and those before it are distorted.
         designs: name to the distorted part.
         looks: whether any distorted image has an effect on the agent.
     """
@@ -113,7 +113,7 @@ def dissection(
             games.append(Game(axis, parts, names, without))
     steps = _values(spec, "steps")
     sees_steps = "steps" in axes and parts_of(spec, agent, "steps", step_parts)
-    prefixes = {k: design("steps", steps[:k]) for k in range(1, len(steps) + 1)} if sees_steps else {}
+    prefixes = {step: design("steps", steps[: place + 1]) for place, step in enumerate(steps)} if sees_steps else {}
     looks = bool(parts_of(spec, agent, "stages", step_parts))
     return Dissection(tuple(games), prefixes, designs, looks)
 
@@ -168,14 +168,12 @@ class Job:
 def chunks(spec: ExperimentSpec, agent: AgentSpec, designs: Mapping[str, DistortedPart], steps: int) -> int:
     """The number of chunks that are carried out in all designs of a trial of so many steps: one for all that are alike
     so far."""
-    cameras, shown = POLICIES[agent.vla].cameras, dict.fromkeys(designs, "")
+    cameras = POLICIES[agent.vla].cameras
+    shown: dict[str, tuple[Shown, ...]] = dict.fromkeys(designs, ())
     count = 0
     for step in range(steps):
-        looks: list[tuple[Stage, str]] = [("decision", camera) for camera in cameras]
-        looks += [("cognition", spec.vlm_camera)] if step == 0 else []
         for name, part in designs.items():
-            sides = [part.side("distorted", stage, camera, step) for stage, camera in looks]
-            shown[name] += repr([(side, part.regions if side == "distorted" else ()) for side in sides])
+            shown[name] += sides_shown(part, cameras, spec.vlm_camera, step)
         count += len(set(shown.values()))
     return count
 

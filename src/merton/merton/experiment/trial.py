@@ -21,7 +21,7 @@ from merton.errors import (
     InvalidAnswerError,
     OperatorStopError,
 )
-from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
+from merton.experiment.plan import DistortedPart, ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import (
     SIDES,
     STAGES,
@@ -77,6 +77,18 @@ def run_trial(
         run.take_step(on_stage)
     on_stage("scores", 0.95)
     return run.report(experiment_id, reference, corpus, whose)
+
+
+Shown = tuple[Side, tuple[Region, ...]]
+"""A side of an image, and the regions in which it is distorted."""
+
+
+def sides_shown(distort: DistortedPart, cameras: Sequence[str], vlm_camera: str, step: int) -> tuple[Shown, ...]:
+    """The images that the models are shown at a step of a distorted trial: the policy's, and at step 0 the VLM's."""
+    shown: list[Side] = [distort.side("distorted", "decision", name, step) for name in cameras]
+    if step == 0:
+        shown.append(distort.side("distorted", "cognition", vlm_camera, 0))
+    return tuple((side, distort.regions if side == "distorted" else ()) for side in shown)
 
 
 class TrialRun:
@@ -145,13 +157,9 @@ class TrialRun:
         # the final pose is measured, nothing is looked at
         self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
 
-    def sides(self, spec: ExperimentSpec) -> tuple[tuple[Side, tuple[Region, ...]], ...]:
-        """The sides that the models would be shown at the next step if the experiment were `spec`, and in which regions
-        those are distorted."""
-        shown: list[Side] = [spec.distort.side("distorted", "decision", name, self.steps) for name in self.cameras]
-        if self.steps == 0:
-            shown.append(spec.distort.side("distorted", "cognition", spec.vlm_camera, 0))
-        return tuple((side, spec.distort.regions if side == "distorted" else ()) for side in shown)
+    def sides(self, spec: ExperimentSpec) -> tuple[Shown, ...]:
+        """`sides_shown` at the next step if the experiment were `spec`."""
+        return sides_shown(spec.distort, self.cameras, spec.vlm_camera, self.steps)
 
     def fork(self, spec: ExperimentSpec) -> TrialRun:
         """The same run so far, going on as one of `spec`, which may distort another part from here on."""

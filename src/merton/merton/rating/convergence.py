@@ -111,9 +111,10 @@ def convergence(
     sizes = tuple(max(math.ceil(share * n - 1e-9), 1) for share in shares)
     found: dict[str, list[list[_Found]]] = {name: [[] for _ in shares] for name in METHODS}
     methods: dict[str, Callable[[MatchTable], _Found | None]] = {"agi_elo": _by_agi_elo}
-    if _has_likelihood(table):
-        methods["likelihood"] = _by_likelihood
     of_all: dict[str, _Found | None] = {}
+    if (fitted := _fitted(table)) is not None and not fitted.is_open:
+        methods["likelihood"] = _by_likelihood
+        of_all["likelihood"] = _result(fitted.agents, fitted.cases, table)
     for shuffle in range(shuffles):
         order = generator("convergence", seed, shuffle).permutation(n)
         for place, size in enumerate(sizes):
@@ -156,20 +157,17 @@ def _keep(results: list[_Found], result: _Found | None) -> None:
         results.append(result)
 
 
-def _has_likelihood(table: MatchTable) -> bool:
-    """Whether all matches together give likelihood ratings that a board shows."""
+def _fitted(part: MatchTable) -> likelihood.Fit | None:
+    """None where the matches are of too few agents, such as the first ones, or of too many."""
     try:
-        return not likelihood.fit(table).is_open
+        return likelihood.fit(part)
     except InputError:
-        return False
+        return None
 
 
 def _by_likelihood(part: MatchTable) -> _Found | None:
-    try:
-        fitted = likelihood.fit(part)
-    except InputError:  # the first matches are of one agent
-        return None
-    return _result(fitted.agents, fitted.cases, part)
+    fitted = _fitted(part)
+    return None if fitted is None else _result(fitted.agents, fitted.cases, part)
 
 
 def _by_agi_elo(part: MatchTable) -> _Found:

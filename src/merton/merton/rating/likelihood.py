@@ -33,7 +33,7 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.rating.glicko import START_MEAN
-from merton.rating.marginal import MOST_SPREAD, STEPS, Marginal
+from merton.rating.marginal import STEPS, Marginal
 from merton.statistics.intervals import Interval
 from merton.statistics.means import Z_95
 
@@ -213,7 +213,7 @@ def fit(matches: Matches) -> Fit:
         warnings=(
             *warnings(table, agent_flags, case_flags),
             *floor_warning(*state.weak_on_hard(), 0.1),
-            *_fit_warnings(has_converged or state.spread == MOST_SPREAD, scenes, len(table.case_ids)),
+            *_fit_warnings(has_converged, scenes, len(table.case_ids)),
         ),
     )
     return replace(found, warnings=(*found.warnings, *_spread_warnings(found)))
@@ -244,11 +244,6 @@ def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
 def _spread_warnings(fitted: Fit) -> list[str]:
     """Sentences where the spread of the cases is largely assumed, and where an interval says nothing."""
     found = []
-    if fitted.has_no_scale:
-        found.append(
-            f"The agents win and lose nearly the same cases, which are spread over {fitted.case_spread:.0f} points: "
-            "the likelihood ratings have no scale."
-        )
     if fitted.spread_freedom < LEAST_FREEDOM and fitted.scenes >= LEAST_SCENES:
         found.append(
             f"The matches tell little of how much cases differ ({fitted.spread_freedom:.1f} degrees of freedom): it is "

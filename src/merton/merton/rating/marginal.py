@@ -103,9 +103,9 @@ class Marginal:
         self.case_mean, self.case_deviation = self._integration.case_mean, self._integration.case_deviation
 
     def climb(self) -> bool:
-        """Newton steps in the skills, EM steps in the two spreads; True if they converge within `STEPS`.
+        """Newton steps in the skills, EM steps in the two spreads; True if they end within `STEPS`.
 
-        False, too, where the spread passes `MOST_SPREAD`, at which it then stays.
+        They end where they converge, and where the spread passes `MOST_SPREAD`, at which it then stays.
 
         EM steps in the cases' spread shrink by a constant ratio, which is close to 1 where little is known of it; so
         every few steps the rest of that geometric series is taken at once (Aitken's extrapolation).
@@ -135,9 +135,7 @@ class Marginal:
                 spread *= math.exp(max(-FARTHEST_LEAP, min(FARTHEST_LEAP, leap)))
             self.skill = self.skill + change
             self.spread, self.dispersion = min(spread, MOST_SPREAD), dispersion
-            if spread > MOST_SPREAD:
-                return False
-            if moved < TOLERANCE:
+            if moved < TOLERANCE or spread > MOST_SPREAD:
                 return True
         return False
 

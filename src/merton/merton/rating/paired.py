@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from merton.rating.checking import Floats, Integers, MatchTable
 from merton.statistics.intervals import Interval
-from merton.statistics.means import Z_95, student
-from merton.statistics.paired import ALIKE, paired_interval
-
-_NO_VARIANCE = 1e-18
+from merton.statistics.means import NO_VARIANCE, Z_95, student
+from merton.statistics.paired import ALIKE, Side, difference_ends, paired_interval
 
 Bools = NDArray[np.bool_]
 
@@ -198,17 +196,14 @@ def _ends(sums: Floats) -> tuple[Floats, Floats]:
     changed = sums[:, _CHANGED]
     change = np.where(changed > 0.0, (loss + gain) * sums[:, _COMMON] / np.maximum(changed, 1.0), 1.0)
     unmet = np.minimum(change, 1.0) * _none_in(n)
-    loss_low, loss_high = _mean_ends(loss, sums[:, _LOSS_VARIANCE], n, quantile)
-    gain_low, gain_high = _mean_ends(gain, sums[:, _GAIN_VARIANCE], n, quantile)
+    loss_side, gain_side = (
+        Side(mean, *_mean_ends(mean, variance, n, quantile))
+        for mean, variance in ((loss, sums[:, _LOSS_VARIANCE]), (gain, sums[:, _GAIN_VARIANCE]))
+    )
     length = np.sqrt(sums[:, _LOSS_SQUARES] * sums[:, _GAIN_SQUARES])
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = np.where(length > _NO_VARIANCE, np.minimum(sums[:, _PRODUCTS] / length, 0.0), 0.0)
-    loss_high, gain_high = (
-        np.where(mean > 0.0, np.maximum(high, unmet), unmet) for mean, high in ((loss, loss_high), (gain, gain_high))
-    )
-    below = _joined(loss - loss_low, gain_high - gain, correlation)
-    above = _joined(loss_high - loss, gain - gain_low, correlation)
-    low[is_known], high[is_known] = loss - gain - below, loss - gain + above
+        correlation = np.where(length > NO_VARIANCE, sums[:, _PRODUCTS] / length, 0.0)
+    low[is_known], high[is_known] = difference_ends(loss_side, gain_side, unmet, unmet, correlation)
     return low, high
 
 
@@ -216,7 +211,7 @@ def _mean_ends(mean: Floats, variance: Floats, n: Floats, quantile: Floats) -> t
     """Ends of `mean_interval` of each mean, (rows,)."""
     mean = np.minimum(mean, 1.0)
     coin = mean * (1.0 - mean)
-    is_flat = (variance < _NO_VARIANCE) | (coin <= 0.0)
+    is_flat = (variance < NO_VARIANCE) | (coin <= 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         width = np.where(is_flat, Z_95, np.minimum(quantile * np.sqrt(variance * n / coin), Z_95))
     shrink = 1.0 + width**2 / n
@@ -232,8 +227,3 @@ def _mean_ends(mean: Floats, variance: Floats, n: Floats, quantile: Floats) -> t
 def _none_in(n: Floats) -> Floats:
     """The most that Wilson's interval allows where n have none."""
     return np.asarray(Z_95**2 / (n + Z_95**2))
-
-
-def _joined(one: Floats, other: Floats, correlation: Floats) -> Floats:
-    """MOVER: the half-width of a difference of two estimates from their own."""
-    return np.sqrt(np.maximum(one**2 + other**2 - 2.0 * correlation * one * other, 0.0))

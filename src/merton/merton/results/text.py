@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 MISSING = "–"
-WITHHELD = "withheld"
 """Shown in place of a value that is missing."""
+WITHHELD = "withheld"
+"""Shown in place of a rating that the matches leave open."""
 
 
 def printable(text: str, limit: int = 80) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from scipy.special import stdtrit
-
 from merton.statistics.intervals import ENDS, Interval
+from merton.statistics.means import student
 
 
 def beside_the_first(interval: Interval, center: float, others: int, clusters: int) -> Interval:
@@ -23,5 +22,5 @@ def beside_the_first(interval: Interval, center: float, others: int, clusters: i
     if clusters < 2:
         return interval
     freedom, chance = clusters - 1, min(1.0 - ENDS[1], 0.05 / others)
-    ratio = float(stdtrit(freedom, 1.0 - chance) / stdtrit(freedom, ENDS[1]))
+    ratio = float(student(freedom, 1.0 - chance) / student(freedom))
     return Interval(center - ratio * (center - interval.low), center + ratio * (interval.high - center))

@@ -27,7 +27,9 @@ class Rise(NamedTuple):
         return self.low_mean <= target < self.high_mean
 
 
-def greatest_rise(values: ArrayLike, levels: ArrayLike, clusters: ArrayLike) -> Rise | None:
+def greatest_rise(
+    values: ArrayLike, levels: ArrayLike, clusters: ArrayLike, target: float | None = None
+) -> Rise | None:
     """The rise that is surest, if means by level do not fall steadily; None where all rises may be chance.
 
     The difference of each two levels' means has the interval of `mean_interval`, one-sided and at `FALSE_ALARMS`
@@ -37,11 +39,12 @@ def greatest_rise(values: ArrayLike, levels: ArrayLike, clusters: ArrayLike) -> 
         values: (n,) in 0..1, such as success.
         levels: (n,) whole numbers, larger where more is expected to be lost.
         clusters: (n,) the unit that was sampled, such as the scene of each trial; comparable values of any type.
+        target: rises that cross it come before others.
     """
     value, level, cluster = np.asarray(values, float), np.asarray(levels, int), np.asarray(clusters)
     means = {one: float(np.sort(value[level == one]).mean()) for one in np.unique(level).tolist()}
     pairs = list(combinations(means, 2))
-    surest: tuple[float, Rise] | None = None
+    sure: list[tuple[bool, float, Rise]] = []
     for low, high in pairs:
         if means[high] <= means[low]:
             continue
@@ -51,6 +54,7 @@ def greatest_rise(values: ArrayLike, levels: ArrayLike, clusters: ArrayLike) -> 
         halved = np.where(is_high, value[mine], 1.0 - value[mine])
         end = 1.0 - FALSE_ALARMS / len(pairs)
         least = 2.0 * mean_interval(halved, cluster[mine], columns=is_high, end=end).low - 1.0
-        if least > 0.0 and (surest is None or least > surest[0]):
-            surest = least, Rise(low, high, means[low], means[high])
-    return surest[1] if surest else None
+        if least > 0.0:
+            rise = Rise(low, high, means[low], means[high])
+            sure.append((target is not None and rise.crosses(target), least, rise))
+    return max(sure)[2] if sure else None

@@ -20,7 +20,8 @@ DIGITS = 6
 
 Floats = NDArray[np.float64]
 
-_NO_VARIANCE = 1e-18
+NO_VARIANCE = 1e-18
+"""A smaller variance is rounding."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,13 @@ def mean_interval(
         weights: (n,) > 0, how much each score counts in the mean; 1 by default.
         end: the quantile of the upper end, above .5, in place of 95 %'s: nearer to 1 where many means are compared.
     """
-    shares, totals = _shares(scores, clusters, columns, weights)
+    shares, totals = shares_of(scores, clusters, columns, weights)
     center = min(max(float(totals.sum() / totals.shape[1]), 0.0), 1.0)
     scatter, n = _scatter(shares, totals), 1.0 / float(np.sum(shares.mean(axis=1) ** 2))
     if len(shares) == 1:
         return Interval(0.0, 1.0)
     z = float(ndtri(end))
-    if scatter.variance < _NO_VARIANCE:
+    if scatter.variance < NO_VARIANCE:
         unseen = wilson(0, n, z)[1]
         return Interval(center - unseen * center, center + unseen * (1.0 - center))
     return wilson(center * n, n, min(_coins(center, n, scatter, end), z))
@@ -140,7 +141,7 @@ def mean_scatter(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | No
             several of them. Where a column has one cluster alone, the differences of columns count as scatter
             (collapsed strata, Cochran 1977, section 5A.12): rather too much than none.
     """
-    return _scatter(*_shares(scores, clusters, columns))
+    return _scatter(*shares_of(scores, clusters, columns))
 
 
 def total_interval(center: float, parts: Sequence[Scatter], n: int) -> tuple[Interval, Scatter]:
@@ -181,10 +182,13 @@ def freedom_of_shares(shares: ArrayLike) -> float:
     return trace**2 / squares
 
 
-def _shares(
-    scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None, weights: ArrayLike | None = None
+def shares_of(
+    scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
-    """(clusters, columns): each cluster's share of a column's weight, and the same share of its weighted scores."""
+    """Each cluster's share of a column's weight, and its part of the column's mean, both (clusters, columns).
+
+    Clusters and columns are in their sorted order; arguments as of `mean_interval`.
+    """
     score = np.asarray(scores, float)
     weight = np.ones(len(score)) if weights is None else np.asarray(weights, float)
     _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
@@ -210,7 +214,7 @@ def _scatter(shares: Floats, totals: Floats) -> Scatter:
 
 def _coins(center: float, n: float, scatter: Scatter, end: float = ENDS[1]) -> float:
     """The width that Wilson's interval for n coins needs for that scatter, in standard errors; a coin's without any."""
-    if scatter.variance < _NO_VARIANCE or not 0.0 < center < 1.0:
+    if scatter.variance < NO_VARIANCE or not 0.0 < center < 1.0:
         return float(ndtri(end))
     return float(student(scatter.freedom, end)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean_interval, wilson
+from merton.statistics.means import NO_VARIANCE, Floats, mean_interval, shares_of, wilson
 
 ALIKE = 1e-3
 """Smaller differences count as none. Ours: objects at rest still differ by a millionth of the way, from which an
@@ -18,8 +19,6 @@ UNMET_GAIN = 0.5
 """Of a drop: the share of its trials that a scene which was not met may gain. Ours, because distortion breaks a whole
 scene sooner than it mends one; with 1 an agent that loses a tenth of its trials in 24 of 30 scenes was told from chance
 in 4 % of studies, with .5 in 76 %."""
-
-_NO_VARIANCE = 1e-18
 
 
 def drop_interval(drops: ArrayLike, clusters: ArrayLike, weights: ArrayLike | None = None) -> Interval:
@@ -55,40 +54,57 @@ def paired_interval(
     changed = np.abs(difference[difference != 0.0])
     change = min(math.fsum(changed) / len(changed) if len(changed) else 1.0, 1.0) / span
     difference /= span
-    weight = np.ones(len(difference)) if weights is None else np.asarray(weights, float)
-    lost, gained = np.maximum(difference, 0.0), np.maximum(-difference, 0.0)
-    sums = np.stack([_sums(values, clusters) for values in (weight, weight * lost, weight * gained)])
-    share, lost_share, gained_share = sums / sums[0].sum()
+    sides = [_side(np.maximum(values, 0.0), clusters, weights) for values in (difference, -difference)]
+    (share, lost, loss), (_, gained, gain) = sides
     if len(share) == 1:
         return Interval(-span, span)
     unmet = change * wilson(0.0, 1.0 / float(share @ share)).high
-    loss, gain = float(lost_share.sum()), float(gained_share.sum())
-    loss_ends, gain_ends = (mean_interval(values, clusters, weights=weight) for values in (lost, gained))
-    residuals = lost_share - share * loss, gained_share - share * gain
-    correlation = min(_correlation(*residuals), 0.0)
+    correlation = _correlation(lost - share * loss.mean, gained - share * gain.mean)
+    low, high = difference_ends(loss, gain, unmet, unmet * unmet_gain, correlation)
+    return Interval(max(float(low), -1.0), min(float(high), 1.0)).scaled(span)
+
+
+class Side(NamedTuple):
+    """The mean of losses, or of gains, 0..1, and its 95 % interval; numbers, or arrays of one shape."""
+
+    mean: Any
+    low: Any
+    high: Any
+
+
+def difference_ends(
+    loss: Side, gain: Side, unmet_loss: ArrayLike, unmet_gain: ArrayLike, correlation: ArrayLike
+) -> tuple[Floats, Floats]:
+    """The ends of `paired_interval`, of any shape, not yet within -1..1.
+
+    Args:
+        loss, gain: the two means, whose difference it is.
+        unmet_loss, unmet_gain: the least upper end of each, for clusters that were not met; of a side without any
+            change it is the upper end.
+        correlation: of the two over clusters; counts where it is negative.
+    """
     loss_high, gain_high = (
-        max(ends.high, least) if mean > 0.0 else least
-        for mean, ends, least in ((loss, loss_ends, unmet), (gain, gain_ends, unmet * unmet_gain))
+        np.where(side.mean > 0.0, np.maximum(side.high, least), least)
+        for side, least in ((loss, np.asarray(unmet_loss)), (gain, np.asarray(unmet_gain)))
     )
-    below = _joined(loss - loss_ends.low, gain_high - gain, correlation)
-    above = _joined(loss_high - loss, gain - gain_ends.low, correlation)
-    center = loss - gain
-    return Interval(max(center - below, -1.0), min(center + above, 1.0)).scaled(span)
+    together = np.minimum(correlation, 0.0)
+    below = _joined(loss.mean - loss.low, gain_high - gain.mean, together)
+    above = _joined(loss_high - loss.mean, gain.mean - gain.low, together)
+    return loss.mean - gain.mean - below, loss.mean - gain.mean + above
 
 
-def _sums(values: NDArray[np.float64], clusters: ArrayLike) -> NDArray[np.float64]:
-    """(clusters,) the sum of each cluster's values, the same in any order of them."""
-    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
-    order = np.lexsort((values, cluster))
-    return np.asarray(np.bincount(cluster[order], values[order]), np.float64)
+def _side(values: Floats, clusters: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Side]:
+    """Each cluster's share of the weight and of the mean, both (clusters,), and the mean with its interval."""
+    share, part = (columns[:, 0] for columns in shares_of(values, clusters, None, weights))
+    return share, part, Side(float(part.sum()), *mean_interval(values, clusters, weights=weights))
 
 
-def _correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def _correlation(one: Floats, other: Floats) -> float:
     """Of residuals; 0 where one side has none."""
     length = math.sqrt(float(one @ one) * float(other @ other))
-    return float(one @ other) / length if length > _NO_VARIANCE else 0.0
+    return float(one @ other) / length if length > NO_VARIANCE else 0.0
 
 
-def _joined(one: float, other: float, correlation: float) -> float:
-    """The half-width of a difference of two estimates from their own half-widths."""
-    return math.sqrt(max(one**2 + other**2 - 2.0 * correlation * one * other, 0.0))
+def _joined(one: Any, other: Any, correlation: Any) -> Floats:
+    """MOVER: the half-width of a difference of two estimates from their own half-widths."""
+    return np.sqrt(np.maximum(one**2 + other**2 - 2.0 * correlation * one * other, 0.0))

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.statistics.correlation import difference_left_out, without_each
 from merton.statistics.intervals import Interval
-from merton.statistics.sequential import log_capital
+from merton.statistics.sequential import log_capital, log_capitals
 
 Floats = NDArray[np.float64]
 
@@ -191,6 +191,7 @@ def guaranteed_threshold(
     return found
 
 
+@cache
 def fewest_scenes(alpha: float, confidence: float = CONFIDENCE) -> int:
     """The number of scenes below which `guaranteed_threshold` proves nothing, even if no admitted trial fails."""
     _check_shares(alpha, confidence)
@@ -198,9 +199,7 @@ def fewest_scenes(alpha: float, confidence: float = CONFIDENCE) -> int:
     most = math.ceil(enough / -math.log1p(-alpha)) + 1
     while log_capital(np.ones(most), 1.0 - alpha) < enough:
         most *= 2
-    return int(
-        np.searchsorted([log_capital(np.ones(number), 1.0 - alpha) for number in range(1, most + 1)], enough) + 1
-    )
+    return int(np.argmax(log_capitals(np.ones(most), 1.0 - alpha) >= enough)) + 1
 
 
 def average_threshold(trained: Scored, calibration: Scored, alpha: float) -> Threshold | None:

@@ -101,15 +101,15 @@ def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Conc
     shares = (1.0 + np.asarray(differences, dtype=np.float64)) / 2.0
     limit = (1.0 - delta) / 2.0
     enough = math.log(2.0 / ERROR)
-    better = _log_capitals(shares, limit) > enough
-    worse = _log_capitals(1.0 - shares, 1.0 - limit) > enough
+    better = log_capitals(shares, limit) > enough
+    worse = log_capitals(1.0 - shares, 1.0 - limit) > enough
     if not (better | worse).any():
         return len(shares), Conclusion.UNRESOLVED
     first = int(np.argmax(better | worse))
     return first + 1, Conclusion.NOT_WORSE if better[first] else Conclusion.WORSE
 
 
-def _log_capitals(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+def log_capitals(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
     """Logarithm of the capital of `_lower_bound` after every scene, (n,)."""
     returns = np.cumsum(_log_returns(shares, mean), axis=1)
     return np.asarray(logsumexp(returns, axis=0)) - math.log(len(_STAKES))

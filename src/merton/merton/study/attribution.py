@@ -207,8 +207,8 @@ def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reru
     """The steps at which an agent's success is lost; None if no trial does the task undistorted and fails distorted.
 
     Args:
-        prefixes: k to the design in which the first k steps are distorted, for k from 1 to all of them, which is the
-            trial of the run.
+        prefixes: each distorted step to the design in which it and those before it are distorted; the last one's is
+            the trial of the run.
         pairs, reruns: as of `attribute`.
     """
     lost = [pair for pair in pairs if pair.before.success and pair.after.success is False]
@@ -219,9 +219,9 @@ def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reru
     wins = [[float(bool(record.success)) for record in row] for row in ends]
     looks = [any(not _moves_alike(row[step], row[step + 1]) for row in ends) for step in range(len(names) + 1)]
     at = {}
-    for step, now in enumerate(looks):
+    for step, (label, now) in enumerate(zip(sorted(prefixes), looks, strict=True)):
         won = _mean([row[step] - row[-1] for row in wins], reruns) if any(looks[step:]) else UNSEEN
-        at[step] = Step(
+        at[label] = Step(
             _share([row[step] for row in wins], reruns, [row[0] > row[-1] for row in wins]) or 0.0,
             _share([1.0 - row[step] for row in wins], reruns, [row[-1] == 1.0 for row in wins]),
             won if step else _whole_loss("success", pairs)[0],
@@ -276,6 +276,8 @@ def _moves_alike(first: TrialRecord, second: TrialRecord) -> bool:
     if not first.case.is_reference:
         return all(getattr(first, name) == getattr(second, name) for name in _MEASURED)
     same_path = second.reference is not Reference.OWN or not second.path_m
+    if first.reference is second.reference is Reference.ORACLE:  # both paths are measured against the oracle's
+        same_path = first.path_m == second.path_m
     same_chunk = second.decision is None or math.isclose(second.decision, 1.0)
     return same_path and same_chunk and all(getattr(first, name) == getattr(second, name) for name in _MOTION)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from merton.cognition.slots import slots
+from merton.cognition.unanswered import unanswered
 from merton.decision.score import score_batch
 from merton.results.csv_writer import csv_text
 from merton.statistics.intervals import Interval
@@ -171,6 +172,6 @@ def _reason(name: str, output: Output, spread: Mapping[tuple[str, str], Spread])
     """Why a trial has no score of this name; "" if it is not known."""
     if name == "own_spread":
         return spread[output.agent, output.case.task].reason or "no decision to compare"
-    if name == "slots" and output.answers and "cognition" in output.scores["cognition"]:
+    if name == "slots" and output.answers and not any(unanswered(*output.answers)):
         return "neither answer names a thing or an action of the scene"
     return "no answer" if name in ("slots", "cognition") else "no decision to compare"

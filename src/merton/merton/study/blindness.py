@@ -35,13 +35,10 @@ def blind_agents(records: Iterable[TrialRecord], declared: Collection[str] = ())
         declared: ids of agents that are known to look through no camera (`declared_blind`).
     """
     known = list(records)
-    lost = by_agent(known)
-    unmoved = _unmoved(known)
+    candidates = _unmoved(known) | {record.agent for record in known if record.agent in declared}
+    lost = by_agent(record for record in known if record.agent in candidates)
     return frozenset(
-        agent
-        for agent in sorted({record.agent for record in known})
-        if (agent in declared or agent in unmoved)
-        and (agent not in lost or lost[agent].interval[0] <= 0.0 <= lost[agent].interval[1])
+        agent for agent in candidates if agent not in lost or lost[agent].interval[0] <= 0.0 <= lost[agent].interval[1]
     )
 
 

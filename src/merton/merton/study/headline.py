@@ -41,12 +41,13 @@ def headline(
         blind: ids of the agents that look at nothing (`blindness.blind_agents`).
     """
     trials = trial_count(board)
+    seeing = [item for item in found_thresholds if item.agent not in blind]
     if not trials:
         sentence = "no trial has been recorded yet"
-    elif found_thresholds:
-        sentence = _first_threshold(found_thresholds)
-    elif most_sensitive(lost, blind):
-        sentence = _greatest_loss(largest_drop(loss for agent, loss in lost.items() if agent not in blind))
+    elif seeing:
+        sentence = _first_threshold(seeing)
+    elif largest := leading_drop(lost, blind):
+        sentence = _greatest_loss(largest)
     elif {row.id for row in board.agents} <= set(blind):
         sentence = "no agent looks at the images"
     else:
@@ -72,6 +73,13 @@ def size(board: Snapshot, wall_s: object = None, blind: Collection[str] = ()) ->
 def trial_count(board: Snapshot) -> int:
     """The trials on a board, infrastructure faults among them."""
     return sum(row.trials + row.infrastructure for row in board.agents)
+
+
+def leading_drop(lost: Mapping[str, Loss], blind: Collection[str] = ()) -> LargestDrop | None:
+    """The largest drop of the agents that look; None if none of them has lost success."""
+    if not most_sensitive(lost, blind):
+        return None
+    return largest_drop(loss for agent, loss in lost.items() if agent not in blind)
 
 
 def most_sensitive(lost: Mapping[str, Loss], blind: Collection[str] = ()) -> list[str]:

@@ -82,9 +82,10 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
         lost: of at least one agent, each with its `drops`.
     """
     first, *others = sorted(lost, key=lambda loss: (-loss.points, loss.agent))
-    rivals, errors = [], []
+    rivals, counts, errors = [], [], []
     for other in others:
         differences, scenes = _common(first, other)
+        counts.append(len(set(scenes)))
         if not len(differences):
             rivals.append(Rival(other.agent, None, None))
             continue
@@ -93,13 +94,13 @@ def largest_drop(lost: Iterable[Loss]) -> LargestDrop:
         rivals.append(Rival(other.agent, less, interval))
         errors.append(16.0 * mean_scatter((differences + 2.0) / 4.0, scenes).variance / 2.0)
     if not all(rival.is_told_apart for rival in rivals):
-        rivals = [_widened(rival, len(others), first.scenes) for rival in rivals]
+        rivals = [_widened(rival, len(others), count) for rival, count in zip(rivals, counts, strict=True)]
     shrunken = _shrunken([loss.points for loss in (first, *others)], errors)
     return LargestDrop(first, _is_beyond_chance(first, others), tuple(rivals), shrunken)
 
 
 def _widened(rival: Rival, others: int, scenes: int) -> Rival:
-    """One of so many others that are compared in so many scenes."""
+    """One of so many others, compared in so many common scenes."""
     if rival.less is None or rival.interval is None:
         return rival
     low, high = beside_the_first(rival.interval, rival.less, others, scenes)

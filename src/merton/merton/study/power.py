@@ -222,8 +222,8 @@ def power(difference: float, scenes: int, scatter: SceneScatter) -> float:
     freedom, shift = scenes - 1, size / deviation
     limit = math.hypot(float(stdtrit(freedom, 1.0 - ALPHA / 2.0)), unmet / deviation)
     below, far_below = (float(nctdtr(freedom, shift, end)) for end in (limit, -limit))
-    # far out, where it is 0, scipy's function is NaN
-    return 1.0 - (0.0 if math.isnan(below) else below) + (0.0 if math.isnan(far_below) else far_below)
+    # far out, where it is 0 or 1, scipy's function is NaN
+    return 1.0 - (float(shift < limit) if math.isnan(below) else below) + (0.0 if math.isnan(far_below) else far_below)
 
 
 def _unmet(difference: float, scenes: int, scatter: SceneScatter) -> float:

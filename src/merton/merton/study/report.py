@@ -41,7 +41,7 @@ from merton.study import (
     thresholds,
 )
 from merton.study.attribution import Findings
-from merton.study.headline import headline, most_sensitive, size, trial_count
+from merton.study.headline import headline, leading_drop, most_sensitive, size, trial_count
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
@@ -107,12 +107,13 @@ def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
         recorded = beside.scored(outputs.read(run, records))
         export.export(store, run / "trials.csv", further=beside.by_trial(recorded))
-    _write(run / "model_scores.csv", beside.as_csv(beside.stage_scores(recorded)))
+    scores = beside.stage_scores(recorded)
+    _write(run / "model_scores.csv", beside.as_csv(scores))
     found = thresholds.thresholds(records) if _is_staircase(facts) else []
     if found:
         _write(run / "thresholds.csv", thresholds.as_csv(found))
     target = run / "report.html"
-    _write(target, render(run, facts, records, recorded, found, planned))
+    _write(target, render(run, facts, records, recorded, scores, found, planned))
     return target
 
 
@@ -121,12 +122,13 @@ def render(
     facts: Mapping[str, Any],
     records: Sequence[TrialRecord],
     recorded: Sequence[outputs.Output],
+    stage_scores: Mapping[str, Sequence[beside.StageScore]],
     found_thresholds: Sequence[Threshold] = (),
     planned: int | None = None,
 ) -> str:
     """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml.
 
-    `recorded` are the outputs of the trials, as `beside.scored` gives them.
+    `recorded` are the outputs of the trials, as `beside.scored` gives them, and `stage_scores` their means.
     """
     board = snapshots.of_trials(records)
     agents = [row.id for row in board.agents]
@@ -134,6 +136,7 @@ def render(
     lookers = [agent for agent in agents if agent not in blind]
     lost = losses.by_agent(records)
     sensitive = most_sensitive(lost, blind) or agents
+    leading = None if found_thresholds else leading_drop(lost, blind)
     study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.floors(recorded, board, blind)
@@ -148,7 +151,7 @@ def render(
             size=size(board, facts.get("wall_s"), blind),
             blind=blind,
             unseeing=[printable(agent, 40) for agent in agents if agent in blind and lookers],
-            shrunken=len(lookers) > 1 and bool(most_sensitive(lost, blind)) and not found_thresholds,
+            shrunken=leading is not None and leading.shrunken is not None,
             planned=planned,
             unfinished=planned is not None and trial_count(board) < planned,
             thresholds=found_thresholds,
@@ -163,7 +166,7 @@ def render(
             breakdowns=_breakdowns(records, agents, lookers),
             floors=chance,
             model_studies=sections.model_studies(models.from_outputs(recorded)),
-            stage_scores=beside.stage_scores(recorded),
+            stage_scores=stage_scores,
             decision_by_study_range=models.decision_by_study_range(recorded),
             models_open=False,
             stages=stages(records, lookers, _mean_floors(chance, lookers)),

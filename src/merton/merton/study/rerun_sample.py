@@ -9,7 +9,7 @@ the others had no part, would be a choice by the outcome: a part without any eff
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from merton.results.records import TrialRecord
@@ -56,16 +56,16 @@ class Pair:
         return any((self.loss(value) or 0.0) > 0.0 for value in ATTRIBUTED)
 
 
-def pairs_of(records: Iterable[TrialRecord], agents: Sequence[str]) -> list[Pair]:
-    """Every distorted trial of these agents with its undistorted one: those that the report's drop is the mean of.
+def pairs_of(records: Iterable[TrialRecord], agent: str) -> list[Pair]:
+    """Every distorted trial of an agent with its undistorted one: those that the report's drop is the mean of.
 
     A trial without a result, or whose undistorted run has none, has no pair.
     """
-    known = {(record.agent, record.case): record for record in records if record.success is not None}
+    known = {record.case: record for record in records if record.agent == agent and record.success is not None}
     return [
-        Pair(known[agent, case.reference], record)
-        for (agent, case), record in known.items()
-        if agent in agents and not case.is_reference and (agent, case.reference) in known
+        Pair(known[case.reference], record)
+        for case, record in known.items()
+        if not case.is_reference and case.reference in known
     ]
 
 

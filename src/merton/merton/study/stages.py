@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from merton.results.records import Outcome, TrialRecord
 from merton.statistics.correlation import correlations_with_intervals
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean_scatter
+from merton.statistics.paired import drop_interval
 
 CEILINGS = {"cognition": 0.999, "decision": 0.999, "execution": 99.9, "success": 1.0, "progress": 1.0}
 """Stage to the score from which on distortion has cost nothing. Ours."""
@@ -174,9 +174,7 @@ def _fall(losses: NDArray[np.float64], scenes: NDArray[np.str_], way: float) -> 
     points = 100.0 * float(losses.mean())
     interval = None
     if len(set(scenes.tolist())) > 1:
-        # A difference of -1..1 has twice the scatter of a score of 0..1.
-        half = 200.0 * mean_scatter((losses + 1.0) / 2.0, scenes).half_width
-        interval = Interval(points - half, points + half)
+        interval = drop_interval(losses, scenes).scaled(100.0)
     if way <= 0.0:
         return Fall(points, interval, None, None)
     return Fall(points, interval, points / way, interval and Interval(interval[0] / way, interval[1] / way))

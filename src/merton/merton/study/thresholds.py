@@ -84,6 +84,7 @@ def _threshold(agent: str, distortion: str, own: Sequence[TrialRecord], referenc
         np.concatenate([success, won]),
         np.concatenate([levels, np.zeros(len(won), int)]),
         [*scenes, *(record.case.scene for record in references)],
+        TARGET,
     )
     return Threshold(
         agent,

@@ -161,7 +161,7 @@ def value_of(cached: CachedResponse | None) -> Value:
         answer = spoken(Answer(value["text"], truncated=value.get("truncated", False)))
     except InvalidAnswerError as error:
         return {"failed": str(error), "truncated": True}
-    if reason := unanswered(answer.text, "an answer")[0]:
+    if reason := unanswered(answer.text, None)[0]:
         return {"failed": reason, "truncated": answer.truncated}
     return {**value, "text": answer.text}
 

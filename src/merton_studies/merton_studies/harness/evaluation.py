@@ -101,7 +101,7 @@ def evaluate(
         pipeline: validated programs; composed of the verified templates by default.
         dimensions: question to the dimension that it counts for; assigned or people's by default (`capability`).
         cache: file of the models' answers, which any number of evaluations may share; in `out` by default.
-        seed: of the intervals.
+        seed: of the answerers, kept with the scores.
         fidelity: also ask each question as the reference implementation does, and write fidelity.json; for the verified
             templates the prompts are the same, so that the cache has the answers.
         budget: of the answers of models; without limits by default.

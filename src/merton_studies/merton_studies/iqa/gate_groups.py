@@ -75,22 +75,12 @@ class GroupPromise:
 
 
 def group_names(table: GateTable, by: str) -> NDArray[np.str_]:
-    """(n,) the policy, task or type of each trial; "" for a task that the trial's name does not tell.
-
-    Raises:
-        UnknownNameError: there is no such grouping.
-        InputError: by task, and no name of a trial has one.
-    """
-    if by not in GROUPINGS:
-        raise UnknownNameError("grouping", by, GROUPINGS)
+    """(n,) of each trial, by one of `GROUPINGS`, its policy, task or type; "" for a task that no name tells."""
     if by == "policy":
         return table.subject
     if by == "type":
         return table.distortion
-    tasks = [_task(trial, subject) for trial, subject in zip(table.trial, table.subject, strict=True)]
-    if not any(tasks):
-        raise InputError("no name of a trial tells its task: they are to be of the form POLICY.TASK.SCENE.TYPE.LEVEL")
-    return np.array(tasks)
+    return np.array([_task(trial, subject) for trial, subject in zip(table.trial, table.subject, strict=True)])
 
 
 def _task(trial: str, subject: str) -> str:
@@ -113,10 +103,7 @@ def admitted_by_group(promise: Promise, table: GateTable, took_place: NDArray[np
     admitted = ~trained & (scores(promise.gate, table, trained, took_place) >= threshold.value)
     kind, rows = "guaranteed" if promise.guaranteed else "average", []
     for by in GROUPINGS:
-        try:
-            names = group_names(table, by)
-        except InputError:  # names that tell no task have no rows by task
-            continue
+        names = group_names(table, by)
         for name in np.unique(names[admitted & (names != "")]).tolist():
             own = admitted & (names == name)
             failing, scene = took_place[own].astype(np.float64), table.scene[own]
@@ -133,11 +120,14 @@ def group_promises(
     trials in the other half. Each guarantee holds by itself.
 
     Raises:
-        UnknownNameError, InputError: as `group_names`, or it is none of `CALIBRATED_BY`.
+        UnknownNameError: `by` is none of `CALIBRATED_BY`.
+        InputError: by task, and no name of a trial tells it.
     """
     if by not in CALIBRATED_BY:
         raise UnknownNameError("grouping", by, CALIBRATED_BY)
     names, trained = group_names(table, by), fitted_half(table, seed)
+    if not (names != "").any():
+        raise InputError("no name of a trial tells its task: they are to be of the form POLICY.TASK.SCENE.TYPE.LEVEL")
     scored = Scored(scores(gate, table, trained, took_place), took_place, table.scene)
     found = []
     for name in np.unique(names[names != ""]).tolist():

@@ -159,7 +159,7 @@ def _half_loss(name: str, share: Floats, level: Integers, scene: Texts, chance: 
         min(found, *(_first_lost(at, excess) for excess in _excesses(low))),
         max(found, *(_last_kept(at, excess) for excess in _excesses(high))),
     )
-    rise = greatest_rise(scaled, level, scene)
+    rise = greatest_rise(scaled, level, scene, (0.5 - lowest) / (most - lowest))
     if rise is None:
         return HalfLoss(name, found, interval, None, highest)
     shares = Rise(rise.low, rise.high, *(lowest + (most - lowest) * mean for mean in rise[2:]))

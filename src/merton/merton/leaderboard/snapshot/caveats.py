@@ -65,13 +65,14 @@ def _pair(table: MatchTable, one: str, other: str) -> str:
     )
 
 
-def range_caveats(table: MatchTable) -> Iterator[str]:
-    """A sentence where the agents are too many to be compared in pairs."""
+def range_caveats(table: MatchTable, has_intervals: bool) -> Iterator[str]:
+    """A sentence where the agents are too many to be compared in pairs; AGI-Elo has no intervals instead."""
     if not is_compared(table):
-        yield (
-            f"The ranges of places come from the intervals of the ratings: {len(table.agent_ids)} agents on "
-            f"{len(table.case_ids)} cases are too many to be compared in pairs. Such ranges are wider."
-        )
+        many = f"{len(table.agent_ids)} agents on {len(table.case_ids)} cases are too many to be compared in pairs"
+        if has_intervals:
+            yield f"The ranges of places come from the intervals of the ratings: {many}. Such ranges are wider."
+        else:
+            yield f"Places have no ranges: {many}."
 
 
 def reference_caveats(trials: Sequence[TrialRecord]) -> Iterator[str]:

@@ -109,7 +109,7 @@ def compute(
         chance_floor=floor,
         warnings=(
             *rated.warnings,
-            *range_caveats(table),
+            *range_caveats(table, rated.likelihood is not None),
             *unrated_warning(inputs),
             *unanswered_warning(inputs.trials),
             *reference_caveats(inputs.trials),

@@ -12,7 +12,7 @@ import numpy as np
 from merton.errors import ErrorCode, InputError
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.snapshot.ranges import rank_ranges
+from merton.leaderboard.snapshot.ranges import is_compared, rank_ranges
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.metrics import METRICS, match_scores
@@ -67,7 +67,8 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
-    ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if len(table.agent_ids) > 1 else {}
+    is_ranged = len(table.agent_ids) > 1 and (bool(rated.likelihood) or is_compared(table))
+    ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if is_ranged else {}
     rows = []
     for agent in sorted(trials.keys() | scores.keys() | registered.keys()):
         likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
