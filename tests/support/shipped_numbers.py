@@ -6,7 +6,6 @@ Counts, intervals, sizes, and the studies whose results are shipped. The sentenc
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from dataclasses import astuple
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from page_numbers import Number
-from scipy.stats import beta, binomtest
+from scipy.stats import binomtest
 
 import hostile
 from merton.cognition.models.base import MODELS
@@ -46,7 +45,8 @@ from merton.world.tasks import TASKS
 from merton_studies.curation.cell.wording import wordings
 from merton_studies.iqa.demo import EXECUTION
 from merton_studies.iqa.gate_table import SAMPLE, read_gate_table
-from sources import LIBRARY, ROOT
+from merton_studies.opinions.published import printed_rows
+from sources import LIBRARY
 
 WEIGHTS = {
     "cognition": LIBRARY / "cognition" / "models",
@@ -57,9 +57,8 @@ WEIGHTS = {
 
 def exact(successes: int, trials: int) -> tuple[float, float]:
     """The exact 95 % interval of a share (Clopper and Pearson 1934)."""
-    low = float(beta.ppf(0.025, successes, trials - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(0.975, successes + 1, trials - successes)) if successes < trials else 1.0
-    return low, high
+    low, high = binomtest(successes, trials).proportion_ci(0.95, "exact")
+    return float(low), float(high)
 
 
 @cache
@@ -226,15 +225,9 @@ def models() -> dict[str, int]:
     }
 
 
-def published(name: str) -> list[dict[str, str]]:
-    """The rows of a table of printed numbers."""
-    with (ROOT / "config" / "published" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def printed_tables() -> dict[str, int]:
     """Values of the paper's tables of metrics."""
-    rows = published("embodied_iqa")
+    rows = printed_rows("embodied_iqa")
     return {"values": sum(bool(row[name]) for row in rows for name in ("srcc", "krcc", "plcc"))}
 
 
@@ -242,7 +235,7 @@ def share_of_dimension(name: str) -> dict[str, Number]:
     """Share [%] of a dimension in the questions of A2Eval, Table 2."""
     questions = {
         row["row"]: int(row["printed"])
-        for row in published("a2eval")
+        for row in printed_rows("a2eval")
         if (row["table"], row["column"]) == ("2", "source")
     }
     return {"share": Number(100 * questions[name] / questions["Total"])}
@@ -299,7 +292,7 @@ def branches() -> dict[str, Number]:
 
 def readings() -> dict[str, Number]:
     """Mean distance [m] from a UR5 of the arms that the paper's Table 3 describes by its readings."""
-    rows = [row for row in published("ur5") if row["column"] == "mean distance from a UR5, m"]
+    rows = [row for row in printed_rows("ur5") if row["column"] == "mean distance from a UR5, m"]
     return dict(
         zip(("standard", "negative", "modified"), (Number(float(row["recomputed"])) for row in rows[:3]), strict=True)
     )
@@ -307,5 +300,5 @@ def readings() -> dict[str, Number]:
 
 def fitting_triples() -> dict[str, int]:
     """Triples of Embodied-IQA's Tables 2 and 4, and those whose KRCC fits their SRCC."""
-    rows = [row for row in published("embodied_iqa") if row["table"] != "cross"]
+    rows = [row for row in printed_rows("embodied_iqa") if row["table"] != "cross"]
     return {"triples": len(rows), "fitting": sum("it fits its SRCC" in row["reason"] for row in rows)}
