@@ -63,6 +63,7 @@ FORMULAS = {
     "study": (
         "merton.cognition.score",
         "merton.cognition.slots",
+        "merton.cognition.unanswered",
         "merton.cognition.text",
         "merton.decision.score",
         ACTION,
