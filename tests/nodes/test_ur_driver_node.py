@@ -350,7 +350,8 @@ def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench:
 @pytest.mark.parametrize("scaling", [1.0, 0.25])
 def test_a_stop_is_ahead_of_the_controllers_reference(ros: Ros, bench: Bench, scaling: float) -> None:
     """And not of the joints, which lag behind it: it would turn around."""
-    bench.driver.lag_s, bench.driver.scaling = 0.2, scaling
+    lag_s = bench.driver.lag_s = 0.5
+    bench.driver.scaling = scaling
     ros.until(lambda: bench.node.monitor.scaling == scaling)
     goal = bench.begin()
     moving = bench.driver.spline
@@ -361,7 +362,9 @@ def test_a_stop_is_ahead_of_the_controllers_reference(ros: Ros, bench: Bench, sc
     assert (np.abs(stop.velocities_rad_s[0]) > 0.001).all(), "it was moving"
     assert stop.duration_s == pytest.approx(BRAKE_S * scaling)
     speed, travel = stop.velocities_rad_s[0], stop.joints_rad[-1] - stop.joints_rad[0]
-    assert (travel * np.sign(speed) >= np.abs(speed) * stop.duration_s / 3).all(), "no joint turns around"
+    # by the controller's clock; a busy machine delays the command. `braking` says how late it may be
+    late_s = stop.duration_s / 2 - travel / speed
+    assert (np.abs(late_s) < lag_s / 2).all(), "it begins at the reference"
     ros.until(lambda: (bench.driver.velocities == 0).all())
     assert np.abs(bench.joints - goal).min() > 0.5
 
