@@ -13,6 +13,7 @@ __all__ = [
     "errors",
     "execution",
     "experiment",
+    "extras",
     "files",
     "graph",
     "hosts",

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from importlib import import_module, metadata
@@ -189,44 +189,63 @@ STUDIES_EXTRAS = ("curation", "people")
 """Extras of merton-studies; all others are of merton."""
 
 
-def install_line(extra: str) -> str:
-    """A clause that says how the Python that runs gets an extra.
+def install_line(*extras: str) -> str:
+    """A clause that says how the Python that runs gets some extras, all in one command.
 
-    The command names the distribution whose metadata has the extra, at the version that is installed: pip then adds the
-    extra's packages and leaves the rest as it is. Where none is installed, it names the folder of the checkout.
+    The command names the distributions whose metadata have the extras, at the version that is installed: pip then adds
+    the extras' packages and leaves the rest as it is. Where none is installed, it names the folder of the checkout.
     """
+    owners: dict[str, list[str]] = {}
+    for extra in extras:
+        owners.setdefault(_owner(extra), []).append(extra)
+    requirements, wheels = [], []
+    for owner, names in owners.items():
+        distribution, equals, version = owner.partition("==")
+        if version:
+            requirements.append(f"{distribution}[{','.join(names)}]{equals}{version}")
+        elif folder := _folder_of(distribution):
+            requirements.append(f"{folder}[{','.join(names)}]")
+        else:
+            wheels.append(_wheel_line(distribution, names))
+    return "; ".join([*([_pip_line(*requirements)] if requirements else []), *wheels])
+
+
+def _owner(extra: str) -> str:
+    """The distribution that has an extra, with "==" and its version if it is installed."""
     for name in ("merton", "merton-studies"):
         for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
             if extra in (installed.metadata.get_all("Provides-Extra") or ()):
-                return _pip_line(f"{name}[{extra}]=={installed.version}")
-    return _from_sources("merton-studies" if extra in STUDIES_EXTRAS else "merton", extra)
+                return f"{name}=={installed.version}"
+    return "merton-studies" if extra in STUDIES_EXTRAS else "merton"
 
 
 def studies_line() -> str:
     """A clause that says how the Python that runs gets merton-studies."""
-    return _from_sources("merton-studies")
+    folder = _folder_of("merton-studies")
+    return _pip_line(str(folder)) if folder else _wheel_line("merton-studies", ())
 
 
-def _from_sources(distribution: str, extra: str = "") -> str:
-    """Instruction to install a distribution that is missing: from its folder in the checkout, elsewhere from its wheel.
-
-    Its bare name would not do: an index has another project named merton.
-    """
-    if (checkout := _checkout()) is None:
-        asked = f"{__version__} with the extra {extra}" if extra else __version__
-        return f"install the wheel of {distribution} {asked}, which `make dist` in a checkout writes"
-    folder = checkout if distribution == "merton" else checkout / "src" / "merton_studies"
-    return _pip_line(f"{folder}[{extra}]" if extra else str(folder))
+def _folder_of(distribution: str) -> Path | None:
+    """The folder of a distribution in the checkout; None in an installed wheel."""
+    checkout = _checkout()
+    return checkout and (checkout if distribution == "merton" else checkout / "src" / "merton_studies")
 
 
-def _pip_line(requirement: str) -> str:
-    """A clause that ends with the command that installs a requirement, for any shell and any folder.
+def _wheel_line(distribution: str, extras: Sequence[str]) -> str:
+    """Instruction to install a distribution from its wheel: by its bare name an index has another project."""
+    plural = "s" if len(extras) > 1 else ""
+    asked = f"{__version__} with the extra{plural} {', '.join(extras)}" if extras else __version__
+    return f"install the wheel of {distribution} {asked}, which `make dist` in a checkout writes"
+
+
+def _pip_line(*requirements: str) -> str:
+    """A clause that ends with the command that installs requirements, for any shell and any folder.
 
     In a checkout the packages that it brings are those that `requirements/lock.txt` pins.
     """
     checkout = _checkout()
     pins = () if checkout is None else ("-c", str(checkout / "requirements" / "lock.txt"))
-    return f"install it with {shlex.join((sys.executable, '-m', 'pip', 'install', *pins, requirement))}"
+    return f"install it with {shlex.join((sys.executable, '-m', 'pip', 'install', *pins, *requirements))}"
 
 
 def _checkout() -> Path | None:

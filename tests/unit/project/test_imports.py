@@ -18,6 +18,7 @@ from sources import LIBRARY, NODES, PACKAGES, ROOT, STUDIES, content, dotted, fi
 BANDS = {
     "foundations": (
         "errors",
+        "extras",
         "registry",
         "seeding",
         "statistics",

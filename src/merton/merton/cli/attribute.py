@@ -15,6 +15,7 @@ from merton.cli.console import STDOUT, add_row, from_here, own_command, print_er
 from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run_names import RUNS
+from merton.extras import ready
 from merton.files import locked_folder
 from merton.pages.words import duration, interval_words, number, percent
 from merton.results.text import MISSING, count_of, counted
@@ -44,7 +45,10 @@ def attribute_command(
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """
+    from merton.config import load
+    from merton.experiment.dry_run import extras_of
     from merton.experiment.parts import AXES, dissection
+    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import find_run
     from merton.pool import open_pool
@@ -52,6 +56,8 @@ def attribute_command(
     if not where.is_file():
         where = find_run(where)
     begun = where.is_dir()
+    file = where / "experiment.yaml" if begun else where
+    ready(str(where), "sim", *extras_of(load(file, ExperimentSpec)))
     run = RunDirectory(where) if begun else RunDirectory.create(runs, where, name, in_process=True)
     known = [item.id for item in run.spec.agents]
     for id in agent or ():

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
-from merton.cli.tree import App
+from merton.cli.tree import App, needs
 
 app = App("Build datasets of distorted images, and verify them.")
 
 
 @app.command("sample")
+@needs("sim")
 def sample_command(
     out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")],
     scenes: Annotated[int, typer.Option(min=1, help="Scenes of each split, three images each.")] = 50,
@@ -27,6 +28,7 @@ def sample_command(
 
 
 @app.command("build")
+@needs("dataset")
 def build_command(
     references: Annotated[Path, typer.Option(help="Folder of images, with tags.yaml or tags.csv.")],
     out: Annotated[Path, typer.Option(help="Folder of the dataset; one that was begun is finished.")],
@@ -62,6 +64,7 @@ def build_command(
 
 
 @app.command("verify")
+@needs("dataset")
 def verify_command(dataset: Annotated[Path, typer.Argument(help="A folder that was built.")]) -> None:
     """Hash every file again; exit code 1 if any differs from the manifest."""
     from merton.perception.dataset import verify

@@ -13,6 +13,7 @@ import typer
 
 from merton.cli.console import from_here, print_err, print_out
 from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.extras import ready
 from merton.files import locked_folder, resource
 from merton.results.text import counted
 
@@ -90,6 +91,7 @@ def _run_directory(
 ) -> RunDirectory:
     """The run of this comparison, new or to be resumed."""
     from merton.config import load
+    from merton.experiment.dry_run import extras_of
     from merton.experiment.paired import paired_experiment
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
@@ -98,6 +100,7 @@ def _run_directory(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "experiment.yaml"
         file.write_text(paired_experiment(load(source, ExperimentSpec), candidate, baseline, seed), encoding="utf-8")
+        ready(f"{candidate} against {baseline}", "sim", *extras_of(load(file, ExperimentSpec)))
         if not resume:
             return RunDirectory.create(runs, file, name)
         try:

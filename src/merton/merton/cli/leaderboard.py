@@ -9,7 +9,7 @@ import typer
 
 from merton.cli import battles, boards
 from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, print_remarks, working
-from merton.cli.tree import App
+from merton.cli.tree import App, needs
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
 
@@ -103,6 +103,7 @@ def build(
 
 
 @app.command()
+@needs("serve")
 def serve(
     record: Record,
     host: Annotated[str, typer.Option(help="Address to listen on. Only loopback is private.")] = "127.0.0.1",

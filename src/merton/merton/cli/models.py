@@ -14,6 +14,7 @@ from merton.cli.console import STDOUT, print_out, working
 from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
+from merton.extras import ready
 from merton.models.catalogue import CatalogueEntry, examine
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def serve_command(
     """Put a model class behind a protocol until Ctrl-C; see docs/use/serving.md."""
     from merton.models import serving
 
+    if protocol == "openpi":
+        ready("the protocol openpi", "remote")
     try:
         serving.serve(model, protocol, host, port, name or ())
     except serving.ServingError as error:

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from merton.cli.tree import needs
 from merton.graph.supervisor import enclave, environment, find_executable
 
 
+@needs("serve")
 def monitor_command(
     host: Annotated[str, typer.Option(help="Where to listen. Beyond loopback --tokens is needed.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8090,

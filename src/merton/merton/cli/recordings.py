@@ -14,9 +14,10 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import STDERR, print_err, print_out
-from merton.cli.tree import App
+from merton.cli.tree import App, needs
 from merton.errors import InputError
 from merton.experiment.run_names import find_run
+from merton.extras import ready
 from merton.graph.supervisor import environment, find_executable
 
 FOXGLOVE_PROGRAMS = ("foxglove-studio", "foxglove", "lichtblick")
@@ -50,6 +51,7 @@ Recording = Annotated[
 
 
 @app.command("rescore")
+@needs("recording")
 def rescore_command(recording: Recording) -> None:
     """Recompute the scores of a recorded run; exit code 1 if any differs from the recorded one."""
     from merton.recording.reader import RecordingReader
@@ -59,6 +61,7 @@ def rescore_command(recording: Recording) -> None:
 
 
 @app.command("play")
+@needs("recording")
 def play_command(
     recording: Recording,
     topic: Annotated[
@@ -82,6 +85,7 @@ def play_command(
 
 
 @app.command("repair")
+@needs("recording")
 def repair_command(
     recording: Recording,
     out: Annotated[Path, typer.Option("-o", "--out", help="The new file.")],
@@ -103,10 +107,13 @@ class Viewer(str, Enum):
 
 
 @app.command("view")
+@needs("recording")
 def view_command(
     recording: Recording, viewer: Annotated[Viewer, typer.Option("--in", help="The program that shows it.")]
 ) -> None:
     """Open a recording in rerun or Foxglove, with Merton's layout: pictures, arm, speeds, scores, stages."""
+    if viewer is Viewer.rerun:
+        ready("`merton recording view --in rerun`", "recording", "rerun")
     (_view_in_rerun if viewer is Viewer.rerun else _view_in_foxglove)(recording)
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from merton.cli.console import STDOUT, Record, add_row, print_out, print_remarks, progress, record_named
 from merton.cli.tree import App
 from merton.errors import InputError
+from merton.extras import ready
 from merton.files import refuse_overwriting
 
 app = App("List, export, import and merge records of results, and score predictions.")
@@ -42,6 +43,8 @@ def export_command(
     table: Annotated[str, typer.Option(help="trials, scores, matches, agents, cases or experiments.")] = "trials",
 ) -> None:
     """Write a table of the record to a file."""
+    if out.suffix == ".parquet":
+        ready(str(out), "dataset")
     from merton.results.export import export
     from merton.results.store import open_record
 

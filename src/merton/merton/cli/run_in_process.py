@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from merton.cli.console import print_err, progress
 from merton.cli.continuation import continuation_of
-from merton.errors import InputError, UnknownNameError, require
+from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class Workers:
 
         Raises:
             InputError: options that do not go together.
-            MissingDependencyError: Ray is wanted and not installed.
         """
         if engine not in ENGINES:
             raise UnknownNameError("engine", engine, ENGINES)
@@ -49,9 +48,12 @@ class Workers:
             raise InputError(
                 f"--in-process starts no nodes, and {', '.join(of_graph)} {needs} them: leave one of them out"
             )
-        if engine == "ray":
-            require("ray", "cluster", "--engine ray")
         return cls(count, engine)
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that they need."""
+        return ("sim", "cluster") if self.engine == "ray" else ("sim",)
 
     @property
     def words(self) -> tuple[str, ...]:

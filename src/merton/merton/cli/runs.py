@@ -11,13 +11,15 @@ import typer
 
 from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
 from merton.cli.continuation import continuation_of
+from merton.cli.tree import needs
 from merton.cli.watching import exit_before_ready, open_once_ready, operator_page
 from merton.errors import InputError
 from merton.experiment.run_names import RUNS
+from merton.extras import lacking, ready
 from merton.files import resource
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, last_lines, users_domain
-from merton.recording.writer import free_path, mcap_writer
+from merton.recording.writer import free_path
 from merton.results.text import counted
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ MonitorOption = Annotated[
 ]
 
 
+@needs("sim")
 def demo_command(runs: RunsOption = RUNS, monitor: MonitorOption = False) -> None:
     """Run the quickstart experiment from start to report."""
     from merton.experiment.run import RunDirectory
@@ -68,7 +71,7 @@ def run_command(
     """Run an experiment on the embedded cell or a real one, then write its report."""
     from merton.cli.run_in_process import Workers, begun_otherwise, run_here
     from merton.config import load
-    from merton.experiment.dry_run import not_ready, outline
+    from merton.experiment.dry_run import extras_of, not_ready, outline
     from merton.experiment.in_graph import refusal
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
@@ -77,16 +80,19 @@ def run_command(
     values = _values(argument)
     of_graph = {"--graph": graph != "sim", "--set": values, "--record": record, "--monitor": monitor}
     chosen = Workers.chosen(in_process, workers, engine, [option for option, given in of_graph.items() if given])
-    load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
+    processes = load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
     spec = load(experiment, ExperimentSpec)
     if refused := refusal(spec, graph):
         raise InputError(f"{experiment}: {refused}")
+    asked = {"recording": record, "serve": monitor}
+    extras = [*(chosen.extras if chosen else processes.extras), *(name for name in asked if asked[name])]
+    extras += extras_of(spec)
     if dry_run:
-        for line in [*outline(spec), *not_ready(spec)]:
+        sentence = lacking(str(experiment), *extras)
+        for line in [*outline(spec), *not_ready(spec), *([f"not ready here: {sentence}"] if sentence else [])]:
             print_out(line)
         return
-    if record:
-        mcap_writer()
+    ready(str(experiment), *extras)
     if not resume:
         directory = RunDirectory.create(runs, experiment, name)
     else:
@@ -141,9 +147,9 @@ def up_command(
     """Start a node graph alone, as `ros2 launch merton_bringup <graph>.launch.py` would, until Ctrl-C."""
     values = _values(argument)
     if record:
-        mcap_writer()
         values.setdefault("recording", str(free_path(RUNS / "live")))
     spec = load_graph(graph).with_arguments(values)
+    ready(f"`merton up {graph}`", *spec.extras)
     logs = RUNS / "live" / "logs"
     shutil.rmtree(logs, ignore_errors=True)  # of the previous graph
     domain, claim = claim_domain(users_domain(os.environ.get("ROS_DOMAIN_ID", "")))

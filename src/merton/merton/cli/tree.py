@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from rich.text import Text
@@ -11,6 +11,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from merton.cli.console import STDOUT
 from merton.errors import InputError, MissingDependencyError, UnknownNameError, near_miss, studies_line
+from merton.extras import ready
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
@@ -34,8 +37,23 @@ class _PlainFlags:
         return params
 
 
+def needs(*extras: str) -> Callable[[Function], Function]:
+    """Mark the function of a command with the extras that it needs; `Command` asks for them before it is called."""
+
+    def mark(function: Function) -> Function:
+        function.needs = extras  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 class Command(_PlainFlags, TyperCommand):
-    """A command."""
+    """A command, which asks for the extras of its function (`needs`) before it works."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the function; raises MissingDependencyError, with all that is missing, before that."""
+        ready(f"`{ctx.command_path}`", *getattr(self.callback, "needs", ()))
+        return super().invoke(ctx)
 
 
 class Group(_PlainFlags, TyperGroup):

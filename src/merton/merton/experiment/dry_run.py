@@ -50,6 +50,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def extras_of(spec: ExperimentSpec) -> list[str]:
+    """The extras (`merton.extras`) that the models of an experiment need, each once."""
+    entries = [entry for agent in spec.agents for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
+    return [extra for extra in dict.fromkeys(entry.extra for entry in entries) if extra]
+
+
 def not_ready(spec: ExperimentSpec) -> list[str]:
     """A line for each model of the experiment that cannot be used on this machine, with the remedy; loads nothing new.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from ruamel.yaml import YAML
@@ -24,6 +24,7 @@ class NodeSpec(Model):
         package, executable: as `ros2 run` takes them.
         remappings: the node's own topic names to those of this graph.
         parameters: values on top of the graph's parameter file.
+        extra: the extra (`merton.extras`) without which it cannot start; "" for none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class NodeSpec(Model):
     executable: str
     remappings: dict[str, str] = Field(default_factory=dict)
     parameters: dict[str, ParameterValue] = Field(default_factory=dict)
+    extra: Literal["", "sim", "lab", "recording", "serve"] = ""
 
     def with_parameters(self, **changes: ParameterValue) -> NodeSpec:
         """This node with other values of some parameters."""
@@ -69,6 +71,11 @@ class GraphSpec(Model):
     def beside(self, *processes: NodeSpec) -> GraphSpec:
         """The graph with further processes, started last, that it can do without."""
         return self.model_copy(update={"nodes": (*self.nodes, *processes), "optional": (*self.optional, *processes)})
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that its processes need, each once."""
+        return tuple(dict.fromkeys(node.extra for node in self.nodes if node.extra))
 
     @property
     def parameter_file(self) -> Path:

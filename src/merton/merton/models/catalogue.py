@@ -134,6 +134,11 @@ class CatalogueEntry(Model):
             raise ValueError("name the revision of the checkpoint, or say under unpinned why there is none")
         return self
 
+    @property
+    def extra(self) -> str:
+        """The extra (`merton.extras`) that its adapter needs; "" if it needs none, or is a class of one's own."""
+        return self.adapters[self.adapter].extra if self.adapter in self.adapters else ""
+
     def build(self) -> ModelAdapter[Any, Any]:
         """The model, not loaded yet: `from_entry(entry)` of its class if there is one, else `class(**settings)`.
 

@@ -12,6 +12,7 @@ import typer
 
 from merton.cli.console import STDERR, own_command, print_err, print_out
 from merton.errors import InputError, UnknownNameError
+from merton.extras import ready
 from merton_studies.cli.curate_evaluate import evaluate_command
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ def annotate_command(
     Every response is cached, and no request is repeated: after a kill, run the same command again. A curated benchmark
     or a pool has right answers in place of undistorted images: it is run and scored as by `merton curate evaluate`.
     """
+    from merton_studies.annotate.identity import extras_of_models
+
+    extras = [*extras_of_models(model), *(["cluster"] if engine == "ray" else [])]
+    ready("`merton annotate`", "dataset", *extras)
     if (dataset / POOL).is_file():
         _chosen_for_questions(engine)
         evaluate_command(dataset, out, model, cache=cache or default_cache(), max_tokens=max_tokens)

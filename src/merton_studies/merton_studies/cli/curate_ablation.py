@@ -11,11 +11,13 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, from_here, print_out, progress
+from merton.cli.tree import needs
 
 if TYPE_CHECKING:
     from merton_studies.curation.ablation import Drawn
 
 
+@needs("dataset", "curation")
 def ablation_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool of questions.")],
     assignments: Annotated[Path, typer.Option(help="assignments.parquet of a curation of this pool.")],

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
+from merton.cli.tree import needs
 from merton_studies.cli.annotate import default_cache
 from merton_studies.cli.curate_roles import (
     Assigner,
@@ -22,6 +23,7 @@ from merton_studies.cli.curate_roles import (
 )
 
 
+@needs("dataset", "curation")
 def build_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
     out: Annotated[Path, typer.Argument(help="Folder for the benchmark; one that was begun is finished.")],

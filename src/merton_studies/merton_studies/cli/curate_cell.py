@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import STDOUT, add_row, print_out, progress
+from merton.cli.tree import needs
 
 
+@needs("sim", "dataset")
 def cell_command(
     out: Annotated[Path, typer.Argument(help="Folder of the pool: new, or one that was interrupted.")],
     questions: Annotated[int, typer.Option(help="Number of questions.")] = 3000,

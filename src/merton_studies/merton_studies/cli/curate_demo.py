@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
+from merton.cli.tree import needs
 from merton.statistics.intervals import interval_text
 
 if TYPE_CHECKING:
     from merton.statistics.intervals import Interval
 
 
+@needs("sim", "dataset", "curation")
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for everything; one that was begun is finished.")] = Path(
         "curation"

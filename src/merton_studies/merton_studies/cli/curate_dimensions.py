@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import STDOUT, add_row, from_here, print_err, print_out, progress
+from merton.cli.tree import needs
 from merton.statistics.intervals import interval_text
 from merton_studies.cli.annotate import default_cache
 from merton_studies.cli.curate_roles import Assigner, MaxCalls, MaxCost, Pictures, Voters, budget_ends, chosen_roles
@@ -20,6 +21,7 @@ NOT_STABLE = 3
 """Exit code of an induction that did not end stable."""
 
 
+@needs("dataset", "curation")
 def induce_command(
     pool: Annotated[Path, typer.Argument(help="Folder of the pool.")],
     out: Annotated[Path, typer.Argument(help="Folder for the dimensions; one that was begun is finished.")],
@@ -68,6 +70,7 @@ def induce_command(
         raise typer.Exit(NOT_STABLE)
 
 
+@needs("dataset", "curation")
 def voters_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool whose questions have dimensions given by people.")],
     taxonomy: Annotated[str, typer.Option(help="Name of a taxonomy that comes with Merton, or a file.")],

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress, working
+from merton.cli.tree import needs
 from merton.errors import InputError
+from merton.extras import ready
 from merton.statistics.intervals import interval_text
 from merton_studies.cli.curate_roles import BUDGET_SPENT, MaxCalls, MaxCost, budget_ends
 
@@ -25,6 +27,7 @@ FAILED = 1
 """Exit code where an answerer has no score at all: its server or machine failed, or every question did."""
 
 
+@needs("dataset")
 def evaluate_command(
     benchmark: Annotated[Path, typer.Argument(help="Folder of a curated benchmark or of a pool.")],
     out: Annotated[Path, typer.Argument(help="Folder for the results; one that was begun is finished.")],
@@ -55,6 +58,7 @@ def evaluate_command(
     Ctrl-C or a kill, the same command goes on. The limits of calls and money hold for writer and answerers together.
     """
     from merton.cognition.models.base import MODELS
+    from merton_studies.annotate.identity import extras_of_models
     from merton_studies.curation.budget import CALLS, Budget
     from merton_studies.curation.pool import read_pool
     from merton_studies.curation.roles import refuse_idle_limits
@@ -63,6 +67,7 @@ def evaluate_command(
     from merton_studies.harness.sandbox import Sandbox
 
     models = [*([writer] if writer else []), *(name for name in answerer if name in MODELS)]
+    ready("`merton curate evaluate`", *extras_of_models(models))
     refuse_idle_limits(models, max_calls, max_cost, "--writer or --answerer")
     if max_tokens is not None and not any(name in MODELS for name in answerer):
         raise InputError("--max-tokens limits answers of models: name one with --answerer")

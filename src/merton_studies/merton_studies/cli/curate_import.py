@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_out, progress
+from merton.cli.tree import needs
 from merton.errors import InputError
 
 
+@needs("dataset")
 def import_command(
     form: Annotated[str, typer.Argument(help="jsonl, csv, parquet, datasets, openeqa or sqa3d.")],
     path: Annotated[Path, typer.Argument(help="The benchmark's file or folder.")],
@@ -61,6 +63,7 @@ def import_command(
     print_out(f"{len(done.pool.questions)} questions: {out}")
 
 
+@needs("dataset")
 def join_command(
     pools: Annotated[list[Path], typer.Argument(metavar="POOL...", help="Two or more folders of pools.")],
     out: Annotated[Path, typer.Argument(help="Folder for the pool of all.")],

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import from_here, print_out
+from merton.cli.tree import needs
 
 
+@needs("dataset")
 def page_command(
     curation: Annotated[Path, typer.Argument(help="Folder of a curated benchmark.")],
     pool: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import from_here, print_out
+from merton.cli.tree import needs
 
 if TYPE_CHECKING:
     from merton.statistics.intervals import Interval
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Seed = Annotated[int, typer.Option(help="Of everything that is drawn.")]
 
 
+@needs("dataset")
 def sheet_command(
     curation: Annotated[Path, typer.Argument(help="Folder of a curated benchmark.")],
     out: Annotated[Path, typer.Argument(help="CSV file to write, which people fill in.")],
@@ -73,6 +75,7 @@ def agreement_command(
         print_out(f"mean of the dimensions' kappas: {mean:.2f}")
 
 
+@needs("dataset")
 def ranking_command(
     scores: Annotated[
         Path, typer.Argument(help="Folder of merton curate evaluate on the curated benchmark, or a table of scores.")

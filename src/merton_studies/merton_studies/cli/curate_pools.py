@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_out
+from merton.cli.tree import needs
 
 
+@needs("dataset")
 def show_command(pool: Annotated[Path, typer.Argument(help="Folder of a pool or of a curated benchmark.")]) -> None:
     """Count the questions of a pool: by source, by kind of answer, with pictures, with a dimension given by people."""
     from merton_studies.curation.pool import read_pool

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import print_err
+from merton.extras import ready
 
 if TYPE_CHECKING:
     from merton_studies.curation.roles import Chosen
@@ -48,10 +49,12 @@ def chosen_roles(
     max_calls: int | None,
     max_cost: float | None,
 ) -> Chosen:
-    """The roles and limits that these options give."""
+    """The roles and limits that these options give; raises MissingDependencyError for extras of their models."""
+    from merton_studies.annotate.identity import extras_of_models
     from merton_studies.curation.roles import Chosen
 
     assigners = tuple(assigner or ())
+    ready("a model in a role", *extras_of_models(filter(None, (proposer, reviewer, *assigners))))
     return Chosen(
         proposer=proposer,
         reviewer=reviewer,

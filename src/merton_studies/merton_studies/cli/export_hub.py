@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, working
+from merton.cli.tree import needs
 from merton.errors import InputError
 
 
+@needs("dataset")
 def hub_command(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     licence: Annotated[str, typer.Option(help="Licence of the whole, an SPDX id such as CC-BY-4.0.")],

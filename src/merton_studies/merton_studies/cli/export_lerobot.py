@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
+from merton.extras import ready
 
 FPS = 10
 """Frames a second of a run, as in films of people."""
@@ -37,8 +38,10 @@ def lerobot_command(
     from merton.recording.reader import torn_note
     from merton_studies.release.lerobot import from_recording, from_run
 
+    recorded = is_recording(Path(source))
+    ready("`merton export lerobot`", "people", "dataset", "recording" if recorded else "sim")
     with progress("trials") as on_progress:
-        if is_recording(Path(source)):
+        if recorded:
             made = from_recording.export(Path(source), out, fps, successful, on_progress)
         else:
             made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, on_progress)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
+from merton.cli.tree import needs
 
 INCOMPLETE = 3
 """Exit code where a metric could not be trained."""
@@ -18,6 +19,7 @@ Names = Annotated[
 ]
 
 
+@needs("dataset")
 def benchmark_command(
     dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
     opinions: Annotated[

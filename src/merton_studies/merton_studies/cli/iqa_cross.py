@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
+from merton.cli.tree import needs
 from merton.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 LABELS = ("decision", "cognition")
 
 
+@needs("dataset")
 def cross_command(
     trained: Annotated[str, typer.Argument(metavar="TRAINED", help="A file of weights, or a metric to train first.")],
     on: Annotated[

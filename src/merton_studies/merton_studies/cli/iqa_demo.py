@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
+from merton.cli.tree import needs
 
 PAGE = "index.html"
 
 
+@needs("sim", "iqa")
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for everything; one that was begun is finished.")] = Path("iqa"),
     repeats: Annotated[int, typer.Option(min=1, help="Of each split; the paper has 10.")] = 2,

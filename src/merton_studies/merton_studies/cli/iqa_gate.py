@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_out, progress, run_named, working
+from merton.cli.tree import needs
 from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder, write_file
 from merton.pages.words import interval_words
@@ -24,6 +25,7 @@ NUMBERS, PAGE, TRIALS = "gate.json", "gate.html", "gate_trials.csv"
 """Files in the folder: all numbers, the page, and the table that was made from a run."""
 
 
+@needs("dataset")
 def gate_command(
     run: Annotated[
         Path | None,

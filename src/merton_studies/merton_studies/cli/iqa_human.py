@@ -9,12 +9,14 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_out
+from merton.cli.tree import needs
 from merton.statistics.intervals import interval_text
 
 SHOWN = 10
 """Types of distortion in the table: those that people and models place most differently."""
 
 
+@needs("dataset")
 def human_command(
     opinions: Annotated[Path, typer.Argument(help="opinions.parquet of `merton study opinions`.")],
     people: Annotated[Path, typer.Argument(help="human.csv of `merton people export`.")],

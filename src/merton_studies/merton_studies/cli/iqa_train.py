@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import own_command, print_err, print_out, progress
+from merton.cli.tree import needs
 from merton.errors import UnknownNameError
 
 LABELS = ("decision", "cognition")
@@ -15,6 +16,7 @@ PREPARED = "prepared"
 """Folder beside the weights with what was computed of the images."""
 
 
+@needs("iqa")
 def train_command(
     dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
     opinions: Annotated[Path, typer.Argument(help="Its opinions.parquet or subjects.parquet.")],

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_out, progress
+from merton.cli.tree import needs
 from merton_studies.cli.people_project import ProjectFile
 
 
+@needs("serve")
 def serve_command(
     project: ProjectFile,
     host: Annotated[str, typer.Option(help="Where to listen. Beyond loopback --tokens is needed.")] = "127.0.0.1",

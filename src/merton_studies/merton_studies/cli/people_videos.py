@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
+from merton.cli.tree import needs
 
 SHOWN = 5
 """So many sentences on films that are left out."""
 
 
+@needs("sim", "people")
 def videos_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder or name, or latest.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the films.")],

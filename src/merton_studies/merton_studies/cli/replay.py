@@ -11,6 +11,7 @@ from rich.table import Table
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.cli.recordings import Recording, beside
 from merton.errors import InputError
+from merton.extras import ready
 from merton.files import locked_folder
 from merton.pages.words import interval_words
 
@@ -34,6 +35,7 @@ def replay_command(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
     """Ask the policy again on distorted pictures of a recording: would its motion have left the recorded one?"""
+    from merton_studies.annotate.identity import extras_of_models
     from merton_studies.twins.page import write_page
     from merton_studies.twins.replay import replay
     from merton_studies.twins.tables import write_tables
@@ -45,6 +47,7 @@ def replay_command(
             "scores of a recorded run again"
         )
     settings = [setting_of(text) for text in distort]
+    ready("`merton replay`", "recording", *extras_of_models([policy] if policy else []))
     folder = out or beside(recording, ".twins")
     with progress("trials") as move:
         found = replay(recording, settings, policy, workers, move)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import Run, print_err, print_out, progress, working
-from merton.cli.tree import App
+from merton.cli.tree import App, needs
 from merton.errors import InputError
 from merton.files import locked_folder
 
@@ -24,6 +24,7 @@ Folders = Annotated[
 
 
 @app.command("opinions")
+@needs("dataset")
 def opinions_command(
     folders: Folders,
     out: Annotated[Path, typer.Option(help="Folder for subjects.parquet and opinions.parquet.")],
@@ -53,6 +54,7 @@ def opinions_command(
 
 
 @app.command("dataset")
+@needs("dataset")
 def dataset_command(
     folders: Folders,
     out: Annotated[Path, typer.Option(help="The page, one file.")] = Path("study.html"),
@@ -82,6 +84,7 @@ def annotated_and_dataset(folders: list[Path]) -> tuple[list[Path], Path]:
 
 
 @app.command("execution")
+@needs("dataset")
 def execution_command(
     run: Run,
     opinions: Annotated[Path | None, typer.Option(help="Also C and D of an opinions.parquet of a dataset.")] = None,
