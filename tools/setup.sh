@@ -110,6 +110,12 @@ install_editable() { # ARGUMENTS of pip
   install_pinned --no-build-isolation --use-pep517 --config-settings editable_mode=compat "$@"
 }
 
+# Of pinocchio's 340 MB, 160 are headers of it and of Boost: nothing is compiled against them.
+install_requirements() { # ARGUMENTS of pip
+  install_editable "$@"
+  rm -rf "$packages/cmeel.prefix/include"
+}
+
 # Byte-compiles on all cores; pip would use one. Tests of packages and rarely used models are compiled on their first
 # import instead. Some packages hold files of other Python versions: their failure is none of ours.
 compile_python() {
@@ -206,7 +212,7 @@ requirements_step() { # NAME TITLE MB ARGUMENTS...: install what pip is told and
   local required # the tables before those of tools, whose settings install nothing
   required=$(sed -s '/^\[tool\./,$d' pyproject.toml src/merton_studies/pyproject.toml | sha256sum | cut -c1-16)
   step "$name" "$version $* $required $(hash_of requirements/lock.txt)" "$title" "$network" \
-    --about-mb "$mb" --packages "$packages" --beside "$status" -- install_editable "$@"
+    --about-mb "$mb" --packages "$packages" --beside "$status" -- install_requirements "$@"
 }
 
 # Compiling keeps the cores busy and downloading waits for the network: beside each other they take as long as the longer.
@@ -255,11 +261,11 @@ status="$build/compile.status"
 packages="$venv/lib/python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages"
 network="check the network, then try again: what was downloaded is kept"
 export python venv build root packages
-export -f make_venv install_pinned install_editable install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
+export -f make_venv install_pinned install_editable install_requirements install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
 rm -f "$status"
 step venv "$version $root $(grep '^pip==' requirements/build.txt)" "[1/5] virtual environment" "remove .venv and try again" -- make_venv
 step ros "$version $(hash_of requirements/ros.txt requirements/build.txt requirements/lock.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 65 --packages "$packages" -- install_ros
-beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 337 -e '.[serve,sim]' -e src/merton_studies
+beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 352 -e '.[recording,remote,serve,sim]' -e src/merton_studies
 step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[4/5] ament prefix" "remove .venv and try again" -- make_ament_prefix
 step merton "$version $root $(hash_of pyproject.toml src/merton_studies/pyproject.toml src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
 if [ "${1:-}" = all ]; then

@@ -211,12 +211,12 @@ def install_line(*extras: str) -> str:
 
 
 def _owner(extra: str) -> str:
-    """The distribution that has an extra, with "==" and its version if it is installed."""
-    for name in ("merton", "merton-studies"):
-        for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
-            if extra in (installed.metadata.get_all("Provides-Extra") or ()):
-                return f"{name}=={installed.version}"
-    return "merton-studies" if extra in STUDIES_EXTRAS else "merton"
+    """The distribution that has an extra, with "==" and its version if that is installed."""
+    name = "merton-studies" if extra in STUDIES_EXTRAS else "merton"
+    for installed in metadata.distributions(name=name):  # colcon's may lie before pip's
+        if extra in (installed.metadata.get_all("Provides-Extra") or ()):
+            return f"{name}=={installed.version}"
+    return name
 
 
 def studies_line() -> str:

@@ -49,7 +49,7 @@ EXTRAS = {
         },
     ),
     "recording": Extra(
-        "MCAP files and bags: run --record, recording, replay",
+        "MCAP files and bags: run --record, recording",
         {"mcap": "mcap", "mcap-ros2-support": "mcap_ros2", "pyyaml": "yaml"},
     ),
     "remote": Extra(
@@ -61,7 +61,7 @@ EXTRAS = {
         {"pyarrow": "pyarrow"},
     ),
     "models": Extra(
-        "VLMs and policies with torch in this process, such as openvla and qwen2.5-vl",
+        "VLMs and policies with torch in this process, such as qwen2.5-vl",
         {"huggingface-hub": "huggingface_hub", "pillow": "PIL", "torch": "torch", "transformers": "transformers"},
     ),
     "iqa": Extra("learned metrics of image quality: iqa demo, train, benchmark, gate", {**_LITE, "pyarrow": "pyarrow"}),

@@ -14,7 +14,8 @@ from merton import __version__
 from merton.cli import doctor
 from merton.cli.main import COMMANDS, app
 from merton.cli.tree import PANELS
-from merton.errors import MertonError
+from merton.errors import MertonError, install_line
+from merton.extras import EXTRAS
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -67,11 +68,24 @@ def test_the_doctor_names_the_remedy_of_a_check_that_fails(monkeypatch: pytest.M
     monkeypatch.setattr(doctor, "CHECKS", checks)
     code, text = run("doctor")
     assert code == 1
-    assert [line.split() for line in text.splitlines()] == [
+    assert [line.split() for line in text.partition("Optional parts:")[0].splitlines()] == [
         ["ok", "Python", "Python", "3"],
         ["fail", "disk", "no", "[disk]"],
         ["mend:", "buy", "a", "disk"],
     ]
+
+
+def test_the_doctor_lists_the_optional_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not installed is no failure: it has the packages, what they are for and the command."""
+    monkeypatch.setattr(doctor, "CHECKS", ())
+    monkeypatch.setattr(doctor, "absent", lambda name: ["ray"] if name == "cluster" else [])
+    code, text = run("doctor")
+    heading, *lines = text.splitlines()
+    assert (code, heading) == (0, "Optional parts:")
+    place = next(number for number, line in enumerate(lines) if "not installed" in line)
+    assert lines[place].split("not installed: ")[1] == f"ray -> {EXTRAS['cluster'].purpose}"
+    assert lines[place + 1].strip() == install_line("cluster")
+    assert len(lines) == len(EXTRAS) + 1
 
 
 def test_the_tree_of_commands_loads_no_numerics() -> None:

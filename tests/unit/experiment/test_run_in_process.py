@@ -145,7 +145,7 @@ def test_without_ray_nothing_is_begun(experiment: Path, monkeypatch: pytest.Monk
     from merton.errors import MissingDependencyError
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependencyError, match=r"--engine ray needs ray: .*merton\[cluster\]"):
+    with pytest.raises(MissingDependencyError, match=r"needs ray: .*merton\[cluster\]"):
         run(experiment, "--in-process", "--engine", "ray", "--name", "four")
 
 

@@ -16,7 +16,8 @@ import typer
 from rich.markup import escape
 
 from merton.cli.console import STDOUT, print_out, working
-from merton.errors import SYSTEM_PACKAGES, MertonError
+from merton.errors import SYSTEM_PACKAGES, MertonError, install_line
+from merton.extras import EXTRAS, absent
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph
 from merton.graph.supervisor import claim_domain, environment, find_executable
@@ -28,7 +29,7 @@ def doctor_command(
         bool, typer.Option("--licences", help="Only list all installed packages with version and licence.")
     ] = False,
 ) -> None:
-    """Check ROS, OpenGL, the simulator and ports, and say how to mend what is missing."""
+    """Check ROS, OpenGL, the simulator and ports, say how to mend what is missing, and list the optional parts."""
     if licences:
         from merton.cli import licences as packages
 
@@ -44,8 +45,20 @@ def doctor_command(
         STDOUT.print(f"{mark} {finding.subject:<14} {escape(finding.detail)}", highlight=False, soft_wrap=True)
         if not finding.ok:
             print_out(f"     {'':<14} mend: {finding.remedy}")
+    _print_extras()
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _print_extras() -> None:
+    """A line for each extra: installed, or what is missing, what it is for and what brings it. None is a failure."""
+    print_out("Optional parts:")
+    for name, extra in EXTRAS.items():
+        if missing := absent(name):
+            print_out(f"-    {name:<14} not installed: {', '.join(missing)} -> {extra.purpose}")
+            print_out(f"     {'':<14} {install_line(name)}")
+        else:
+            STDOUT.print(f"[green]ok  [/] {name:<14} {extra.purpose}", highlight=False, soft_wrap=True)
 
 
 def _finding(subject: str, check: Callable[[], str], remedy: str) -> Finding:
@@ -100,12 +113,27 @@ def _simulator() -> str:
     code = (
         "from merton.simulation.cell import SimulatedCell; from merton.simulation.cameras import SceneCameras; "
         "c = SimulatedCell(); c.reset('reach', 0); v = SceneCameras(424, 240).render('reach', 0, c.qpos, 'top'); "
-        "print(v.color.std() > 5)"
+        "from OpenGL.GL import GL_RENDERER, glGetString; "
+        "print(v.color.std() > 5, (glGetString(GL_RENDERER) or b'an unnamed renderer').decode())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
     if done.returncode or "True" not in done.stdout:
         raise MertonError((done.stderr.strip().splitlines() or ["the picture is blank"])[-1])
-    return "a scene was simulated and rendered"
+    return f"a scene was simulated, and rendered by {done.stdout.split(maxsplit=1)[-1].strip()}"
+
+
+def _gpu() -> str:
+    """GPUs that models may use. None is no failure: only large models want one."""
+    said = "no NVIDIA GPU (nvidia-smi is not installed)"
+    if program := shutil.which("nvidia-smi"):
+        asked = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+        done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=30)
+        said = "no NVIDIA GPU (nvidia-smi names none)" if done.returncode else "; ".join(done.stdout.splitlines())
+    if absent("models"):
+        return f"{said}; torch is not installed"
+    code = "import torch; print(torch.cuda.is_available())"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    return f"{said}; torch {'uses CUDA' if 'True' in done.stdout else 'computes on the CPU'}"
 
 
 def _domain() -> str:
@@ -136,6 +164,7 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("description", _resources, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("libraries", _libraries, "sudo apt-get install libgomp1 libgl1 libegl1 libegl-mesa0 libgl1-mesa-dri"),
     ("simulator", _simulator, "sudo apt-get install libegl-mesa0 libgl1-mesa-dri; MUJOCO_GL=osmesa needs libosmesa6"),
+    ("GPU", _gpu, ""),
     ("ports", _domain, "end other Mertons of this machine"),
     ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),
 ]

@@ -107,13 +107,11 @@ class Viewer(str, Enum):
 
 
 @app.command("view")
-@needs("recording")
 def view_command(
     recording: Recording, viewer: Annotated[Viewer, typer.Option("--in", help="The program that shows it.")]
 ) -> None:
     """Open a recording in rerun or Foxglove, with Merton's layout: pictures, arm, speeds, scores, stages."""
-    if viewer is Viewer.rerun:
-        ready("`merton recording view --in rerun`", "recording", "rerun")
+    ready("`merton recording view`", "recording", *(["rerun"] if viewer is Viewer.rerun else []))
     (_view_in_rerun if viewer is Viewer.rerun else _view_in_foxglove)(recording)
 
 
