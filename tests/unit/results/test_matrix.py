@@ -200,11 +200,23 @@ def test_what_is_written_as_csv_is_read_back_the_same(tmp_path: Path) -> None:
 
 def test_the_separator_that_a_spreadsheet_says_is_used(tmp_path: Path) -> None:
     """As Excel reads and writes it; the header has more commas than semicolons. Lines keep their numbers."""
-    for said in ("sep=;", '"sep=;"'):
+    for said in ("sep=;", '"sep=;"', '# it\'s 5" wide; a,b,c\r\n# more\nsep=;'):
         path = written(tmp_path, f'\ufeff{said}\r\nmodel;"a";b, c, d\r\none;"0,5";1\r\n')
         assert read_matrix(path).cells == (("one", "a", 0.5), ("one", "b, c, d", 1.0))
     with pytest.raises(InputError, match="line 3, column 2"):
         read_matrix(written(tmp_path, "sep=;\nmodel;a\none;x\n"))
+
+
+def test_comments_stand_before_the_header_alone(tmp_path: Path) -> None:
+    """As a page names a file on top of it; a column may be called "#", and an agent may begin with it."""
+    for ending, comma in ((".csv", ","), (".tsv", "\t")):
+        table = "# ours, of May\nagent,a b,#\n# one,0.5,1\n".replace(",", comma)
+        read = read_matrix(written(tmp_path, table, f"ours{ending}"))
+        assert read.cells == (("# one", "a b", 0.5), ("# one", "#", 1.0))
+    with pytest.raises(InputError, match="line 4, column 2"):
+        read_matrix(written(tmp_path, "# ours.csv\n# 2\nagent,a\none,x\n"))
+    with pytest.raises(InputError, match="no column of agents"):
+        read_matrix(written(tmp_path, "#,a\none,1\n"))
 
 
 BAD = {

@@ -40,6 +40,10 @@ Cells = tuple[str, list[Any]]
 Row = tuple[str, dict[str, Any]]
 """The place of a row, and column to value."""
 
+_COMMENTS = re.compile(r"(?:# [^\r\n]*(?:\r\n|\r|\n))+")
+"""Lines before the header that begin with "# ", such as the name of the file on a page; a column may be called "#"."""
+_NO_NEWLINE = re.compile(r"[^\r\n]+")
+
 csv.field_size_limit(2**31 - 1)  # a picture in base64 is one cell, and the file is in memory already
 _QUOTED = re.compile('"[^"]*"')
 DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))", re.ASCII)
@@ -101,7 +105,8 @@ def read_cells(name: str, content: bytes) -> Iterator[Cells]:
     """The header of a CSV or Parquet table, then its rows, all of the header's length; blank lines are passed over.
 
     Cells of CSV are separated by what the header has most of, commas, semicolons or tabs outside quotes; those of .tsv
-    by tabs; or by what a line "sep=;" before the header says, as Excel has it. A first column without a name that holds
+    by tabs; or by what a line "sep=;" before the header says, as Excel has it. Lines that begin with "# " before the
+    header are comments. A first column without a name that holds
     whole numbers is an index of pandas and is left out; one of texts that Parquet holds is the first, without a name. A
     missing value (`MISSING_TEXTS`, NaN) is "" in CSV and None in Parquet.
 
@@ -318,9 +323,11 @@ def _check_columns(where: str, found: Iterable[str], columns: Sequence[str], opt
 
 def _csv(name: str, content: bytes) -> Iterator[Cells]:
     text = utf8_text(name, content)
-    said = _SEPARATOR_SAID.match(text)
-    if said:  # the line stays, blank, so that others keep their numbers
-        text = text[said.end() :]
+    comments = _COMMENTS.match(text)
+    start = comments.end() if comments else 0
+    said = _SEPARATOR_SAID.match(text, start)
+    # these lines stay, blank, so that others keep their numbers
+    text = _NO_NEWLINE.sub("", text[:start]) + text[said.end() if said else start :]
     separator = said[1] if said else "\t" if name.lower().endswith(".tsv") else _separator(text)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
