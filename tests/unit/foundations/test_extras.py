@@ -13,6 +13,7 @@ import pytest
 import typer
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from set_up_alone import extras_of_setup
 
 from merton.cli.main import app
 from merton.cli.tree import Command
@@ -104,7 +105,5 @@ def test_the_page_lists_every_extra_and_those_of_the_set_up() -> None:
     page = (ROOT / "docs/use/installing.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)`.*\|(.*)\|$", page.partition("## Extras")[2], re.MULTILINE))
     assert rows.keys() == EXTRAS.keys()
-    (installed,) = re.findall(r"requirements .* -e '\.\[([\w,]+)\]' -e src/merton_studies$",
-                              (ROOT / "tools/setup.sh").read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
     always = {Requirement(line).extras.pop() for line in project(PROJECTS[1])["dependencies"]}  # of merton-studies
-    assert {name for name, cell in rows.items() if cell.strip() == "yes"} == set(installed.split(",")) | always
+    assert {name for name, cell in rows.items() if cell.strip() == "yes"} == {*extras_of_setup()} | always

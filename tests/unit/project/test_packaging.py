@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from set_up_alone import IN_CMEEL, closure, modules_beyond
 
 import merton
 from merton.errors import STUDIES_EXTRAS
@@ -281,31 +282,6 @@ def test_every_extra_that_is_named_exists_and_brings_the_module() -> None:
     assert {"sim", "serve"} <= checked
 
 
-@cache
-def closure(*lines: str) -> frozenset[str]:
-    """Names of the installed distributions that requirements bring, directly and indirectly."""
-    result: set[tuple[str, str]] = set()
-    todo = [Requirement(line) for line in lines]
-    while todo:
-        wanted = todo.pop()
-        for extra in ("", *wanted.extras):
-            each = (canonicalize_name(wanted.name), extra)
-            if each in result or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})):
-                continue
-            result.add(each)
-            try:
-                below = [Requirement(line) for line in metadata.requires(wanted.name) or []]
-            except metadata.PackageNotFoundError:
-                continue
-            for requirement in below:
-                if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
-                    requirement.marker = None  # it holds
-                    todo.append(requirement)
-    return frozenset(name for name, _ in result)
-
-
-IN_CMEEL = {"coal", "eigenpy", "pinocchio"}
-"""Modules of `pin` in a folder of their own, which metadata do not list."""
 WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys
 
@@ -337,11 +313,7 @@ print(f"{count} modules")
 def test_without_extras_every_module_is_imported_or_says_what_it_needs() -> None:
     """Only what the dependencies of `merton` bring can be imported: the installation of `pip install ./merton`."""
     brought = closure(*project(PROJECTS[0])["dependencies"])
-    hidden = IN_CMEEL | {
-        top
-        for top, names in metadata.packages_distributions().items()
-        if not {canonicalize_name(name) for name in names} & brought and not top.startswith("merton")
-    }
+    hidden = IN_CMEEL | modules_beyond(brought)
     assert {"mujoco", "fastapi"} <= hidden
     command = [sys.executable, "-c", WITHOUT_EXTRAS, "merton", *sorted(hidden)]
     *offences, count = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

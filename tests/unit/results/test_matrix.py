@@ -200,7 +200,7 @@ def test_what_is_written_as_csv_is_read_back_the_same(tmp_path: Path) -> None:
 
 def test_the_separator_that_a_spreadsheet_says_is_used(tmp_path: Path) -> None:
     """As Excel reads and writes it; the header has more commas than semicolons. Lines keep their numbers."""
-    for said in ("sep=;", '"sep=;"', '# it\'s 5" wide; a,b,c\r\n# more\nsep=;'):
+    for said in ("sep=;", '"sep=;"', "# it's 5\" wide; a,b,c\r\n# more\nsep=;"):
         path = written(tmp_path, f'\ufeff{said}\r\nmodel;"a";b, c, d\r\none;"0,5";1\r\n')
         assert read_matrix(path).cells == (("one", "a", 0.5), ("one", "b, c, d", 1.0))
     with pytest.raises(InputError, match="line 3, column 2"):
