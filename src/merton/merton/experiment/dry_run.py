@@ -7,6 +7,7 @@ from collections import Counter
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
 from merton.experiment.plan import ExperimentSpec
+from merton.extras import absent
 from merton.models.catalogue import examine
 from merton.processes import usable_cores
 from merton.results.records import STAIRCASE
@@ -59,12 +60,15 @@ def extras_of(spec: ExperimentSpec) -> list[str]:
 def not_ready(spec: ExperimentSpec) -> list[str]:
     """A line for each model of the experiment that cannot be used on this machine, with the remedy; loads nothing new.
 
+    Models whose extra is not installed are passed over: `extras_of` has it.
     See `merton.models.catalogue.examine`, which may ask a server or load weights that are installed.
     """
     models = {("vlm", agent.vlm): MODELS[agent.vlm] for agent in spec.agents}
     policies = {("vla", agent.vla): POLICIES[agent.vla] for agent in spec.agents}
     lines = []
     for (kind, name), entry in [*models.items(), *policies.items()]:
+        if entry.extra and absent(entry.extra):
+            continue
         for finding in examine(entry):
             if not finding.ok:
                 remedy = f"; {finding.remedy}" if finding.remedy else ""
