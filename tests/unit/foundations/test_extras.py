@@ -98,6 +98,7 @@ def test_many_commands_ask() -> None:
 
 def test_a_graph_knows_the_extras_of_its_processes() -> None:
     assert load_graph("sim").extras == ("sim",)
+    assert "postgres" in load_graph("sim").with_arguments({"record": "postgresql://host/merton"}).extras
     assert set(load_graph("lab").with_arguments({"recording": "a.mcap"}).extras) == {"sim", "lab", "recording"}
 
 

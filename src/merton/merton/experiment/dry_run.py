@@ -9,6 +9,7 @@ from merton.decision.models.base import POLICIES
 from merton.experiment.plan import ExperimentSpec
 from merton.extras import absent
 from merton.models.catalogue import examine
+from merton.perception.quality import METRICS
 from merton.processes import usable_cores
 from merton.results.records import STAIRCASE
 from merton.results.text import counted
@@ -52,9 +53,10 @@ def duration(seconds: float) -> str:
 
 
 def extras_of(spec: ExperimentSpec) -> list[str]:
-    """The extras (`merton.extras`) that the models of an experiment need, each once."""
-    entries = [entry for agent in spec.agents for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
-    return [extra for extra in dict.fromkeys(entry.extra for entry in entries) if extra]
+    """The extras (`merton.extras`) that models and image gate of an experiment need, each once."""
+    extras = [entry.extra for agent in spec.agents for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
+    extras += [METRICS[spec.quality_metric].extra] if spec.min_image_quality else []
+    return [extra for extra in dict.fromkeys(extras) if extra]
 
 
 def not_ready(spec: ExperimentSpec) -> list[str]:

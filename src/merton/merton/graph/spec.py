@@ -74,8 +74,10 @@ class GraphSpec(Model):
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The extras that its processes need, each once."""
-        return tuple(dict.fromkeys(node.extra for node in self.nodes if node.extra))
+        """The extras that its processes and their parameters need, each once."""
+        values = [str(value) for node in self.nodes for value in node.parameters.values()]
+        of_values = ["postgres"] if any(value.startswith("postgresql://") for value in values) else []
+        return tuple(dict.fromkeys([*(node.extra for node in self.nodes if node.extra), *of_values]))
 
     @property
     def parameter_file(self) -> Path:

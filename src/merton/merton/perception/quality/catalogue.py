@@ -40,6 +40,7 @@ class MetricEntry(CatalogueEntry):
             self.group,
             self.licence,
             self.paper,
+            self.extra,
         )
 
     def _measure(self) -> Measure:

@@ -32,6 +32,7 @@ class Metric:
         group: "zero_shot", or what it was trained as.
         licence: of weights or code that it brings; "" if there are none but Merton's own.
         paper: its name in the tables of Embodied-IQA, if it is there.
+        extra: the extra (`merton.extras`) that it needs; "" for none.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Metric:
     group: Group = "zero_shot"
     licence: str = ""
     paper: str = ""
+    extra: str = ""
 
     def missing(self) -> str | None:
         """The sentence about a package or file without which this metric cannot be measured here; None if it can be.

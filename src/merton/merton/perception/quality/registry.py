@@ -106,7 +106,7 @@ for _metric in (
         "brisque", "lower", (-math.inf, math.inf), False, 32, "naturalness of contrasts, learned from people on LIVE",
         "Mittal et al. 2012", naturalness.build_brisque,
         licence="package brisque: Apache-2.0; its numbers: LIVE, UT Austin, free for any purpose with their notice",
-        paper="Brisque",
+        paper="Brisque", extra="quality",
     ),
     Metric(
         "niqe-merton", "lower", (0.0, math.inf), False, 2 * naturalness.BLOCK_PX,
