@@ -35,6 +35,8 @@ SERVES = re.compile(r"\b(?:leaderboard serve|merton monitor)\b(?!.*&\s*$)")
 SERVED_S = 20
 """A server runs so long, then it gets Ctrl-C [s]."""
 INTERRUPTED = (124, 130)
+VERDICT = (0, 1, 3)
+"""Exit codes of `merton gate` that are a result."""
 NEWEST_RUN = '"$(ls -td runs/*/ | head -1)"'
 NOT_HERE = {
     "192.0.2.": "needs a robot",
@@ -60,6 +62,8 @@ class Pasted:
 
     @property
     def failed(self) -> bool:
+        if "merton gate " in self.command:
+            return self.code not in VERDICT
         return self.code != 0 and not (SERVES.search(self.command) and self.code in INTERRUPTED)
 
 
