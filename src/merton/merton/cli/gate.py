@@ -52,6 +52,8 @@ def gate_command(
 
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
+    source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
+    _ready(source, candidate, against)
     from merton.experiment.failed_models import failed_models
     from merton.statistics.sequential import Conclusion
     from merton.study import gate_files
@@ -59,7 +61,6 @@ def gate_command(
     budget_s = _seconds(budget)
     if metric not in ("success", "progress"):
         raise UnknownNameError("metric", metric, ("success", "progress"))
-    source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
     run = _run_directory(source, candidate, against, seed, resume, name, runs)
     print_err(f"{candidate} against {against}, at most {budget}: {run.path}")
     try:
@@ -86,12 +87,22 @@ def gate_command(
         raise typer.Exit(WORSE)
 
 
+def _ready(source: Path, *agents: str) -> None:
+    """Ask for what the cell and the agents need; raises MissingDependencyError."""
+    from merton.config import load
+    from merton.experiment.dry_run import extras_of_models
+    from merton.experiment.plan import ExperimentSpec
+
+    models = {agent.id: (agent.vlm, agent.vla) for agent in load(source, ExperimentSpec).agents}
+    names = [name for agent in agents for name in models.get(agent, agent.split("+"))]
+    ready(" against ".join(agents), "sim", *extras_of_models(names))
+
+
 def _run_directory(
     source: Path, candidate: str, baseline: str, seed: int | None, resume: bool, name: str | None, runs: Path
 ) -> RunDirectory:
     """The run of this comparison, new or to be resumed."""
     from merton.config import load
-    from merton.experiment.dry_run import extras_of
     from merton.experiment.paired import paired_experiment
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
@@ -100,7 +111,6 @@ def _run_directory(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "experiment.yaml"
         file.write_text(paired_experiment(load(source, ExperimentSpec), candidate, baseline, seed), encoding="utf-8")
-        ready(f"{candidate} against {baseline}", "sim", *extras_of(load(file, ExperimentSpec)))
         if not resume:
             return RunDirectory.create(runs, file, name)
         try:

@@ -30,7 +30,9 @@ def recording_named(name: Path) -> Path:
 
     Raises:
         InputError: a run without a recording, or no run.
+        MissingDependencyError: the extra `recording` is not installed.
     """
+    ready("a recording", "recording")
     from merton.recording.bag_files import is_recording
 
     if name.is_file() or is_recording(name):

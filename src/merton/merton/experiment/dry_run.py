@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
@@ -52,9 +53,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def extras_of_models(names: Iterable[str]) -> list[str]:
+    """The extras (`merton.extras`) that models of the catalogue need, each once; a name that is none needs nothing."""
+    entries = [kind[name] for name in names for kind in (MODELS, POLICIES) if name in kind]
+    return [extra for extra in dict.fromkeys(entry.extra for entry in entries) if extra]
+
+
 def extras_of(spec: ExperimentSpec) -> list[str]:
     """The extras (`merton.extras`) that models and image gate of an experiment need, each once."""
-    extras = [entry.extra for agent in spec.agents for entry in (MODELS[agent.vlm], POLICIES[agent.vla])]
+    extras = extras_of_models(name for agent in spec.agents for name in (agent.vlm, agent.vla))
     extras += [METRICS[spec.quality_metric].extra] if spec.min_image_quality else []
     return [extra for extra in dict.fromkeys(extras) if extra]
 

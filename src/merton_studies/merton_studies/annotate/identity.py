@@ -6,7 +6,6 @@ import ast
 import hashlib
 import importlib.util
 import inspect
-from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,6 @@ from merton.models.checkpoints import locate, revision_of
 
 _TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
 """Settings that affect how a model is reached, not its answers."""
-
-
-def extras_of_models(names: Iterable[str]) -> list[str]:
-    """The extras (`merton.extras`) that models of the catalogue need, each once; a name that is none needs nothing."""
-    entries = [kind[name] for name in names for kind in (MODELS, POLICIES) if name in kind]
-    return [extra for extra in dict.fromkeys(entry.extra for entry in entries) if extra]
 
 
 def entry_of(name: str) -> ModelEntry | PolicyEntry:

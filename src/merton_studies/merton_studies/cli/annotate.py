@@ -49,7 +49,7 @@ def annotate_command(
     Every response is cached, and no request is repeated: after a kill, run the same command again. A curated benchmark
     or a pool has right answers in place of undistorted images: it is run and scored as by `merton curate evaluate`.
     """
-    from merton_studies.annotate.identity import extras_of_models
+    from merton.experiment.dry_run import extras_of_models
 
     extras = [*extras_of_models(model), *(["cluster"] if engine == "ray" else [])]
     ready("`merton annotate`", "dataset", *extras)

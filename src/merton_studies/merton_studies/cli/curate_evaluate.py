@@ -58,7 +58,7 @@ def evaluate_command(
     Ctrl-C or a kill, the same command goes on. The limits of calls and money hold for writer and answerers together.
     """
     from merton.cognition.models.base import MODELS
-    from merton_studies.annotate.identity import extras_of_models
+    from merton.experiment.dry_run import extras_of_models
     from merton_studies.curation.budget import CALLS, Budget
     from merton_studies.curation.pool import read_pool
     from merton_studies.curation.roles import refuse_idle_limits

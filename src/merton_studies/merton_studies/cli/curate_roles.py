@@ -50,7 +50,7 @@ def chosen_roles(
     max_cost: float | None,
 ) -> Chosen:
     """The roles and limits that these options give; raises MissingDependencyError for extras of their models."""
-    from merton_studies.annotate.identity import extras_of_models
+    from merton.experiment.dry_run import extras_of_models
     from merton_studies.curation.roles import Chosen
 
     assigners = tuple(assigner or ())

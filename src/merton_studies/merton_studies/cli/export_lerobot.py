@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
-from merton.extras import ready
+from merton.cli.tree import needs
 
 FPS = 10
 """Frames a second of a run, as in films of people."""
@@ -16,6 +16,7 @@ SHOWN = 5
 """So many sentences on trials that are left out."""
 
 
+@needs("people", "dataset", "recording", "sim")
 def lerobot_command(
     source: Annotated[
         str, typer.Argument(metavar="RUN", help="A run, latest, or a recording: a.mcap, a bag's folder.")
@@ -38,10 +39,8 @@ def lerobot_command(
     from merton.recording.reader import torn_note
     from merton_studies.release.lerobot import from_recording, from_run
 
-    recorded = is_recording(Path(source))
-    ready("`merton export lerobot`", "people", "dataset", "recording" if recorded else "sim")
     with progress("trials") as on_progress:
-        if recorded:
+        if is_recording(Path(source)):
             made = from_recording.export(Path(source), out, fps, successful, on_progress)
         else:
             made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, on_progress)

@@ -35,7 +35,7 @@ def replay_command(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
     """Ask the policy again on distorted pictures of a recording: would its motion have left the recorded one?"""
-    from merton_studies.annotate.identity import extras_of_models
+    from merton.experiment.dry_run import extras_of_models
     from merton_studies.twins.page import write_page
     from merton_studies.twins.replay import replay
     from merton_studies.twins.tables import write_tables
