@@ -23,7 +23,7 @@ from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval
 from merton.study.hardest import hardest
 from merton.study.largest_drop import largest_drop
-from merton.study.losses import Loss, by_agent
+from merton.rating.losses import Loss, by_agent
 
 BEFORE = 1.8
 """Log odds of success without distortion, .82 in the mean over scenes."""

@@ -16,7 +16,8 @@ from merton.pages.words import duration
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import clips, figures, gallery, sections
 from merton.study.headline import headline
-from merton.study.losses import by_agent, by_distortion, by_task
+from merton.rating.losses import by_agent
+from merton.study.losses import by_distortion, by_task
 from merton.study.report import write_report
 from merton.world.opencv import METADATA
 

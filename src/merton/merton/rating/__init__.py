@@ -9,6 +9,7 @@ __all__ = [
     "diagnostics",
     "glicko",
     "likelihood",
+    "losses",
     "metric",
     "paired",
     "placing",

@@ -194,6 +194,15 @@ def extremes(index: Integers, scores: Floats, count: int) -> list[str]:
     return [ONLY_WINS if not lost[i] else ONLY_LOSSES if not won[i] else "" for i in range(count)]
 
 
+_BOUNDS = {
+    ("agent", ONLY_WINS): ("Full score on every case", "such a rating is a bound, at least (≥) so high"),
+    ("agent", ONLY_LOSSES): ("No score on any case", "such a rating is a bound, at most (≤) so high"),
+    ("test case", ONLY_WINS): ("No agent scores on it", "how much harder such a case is remains open"),
+    ("test case", ONLY_LOSSES): ("Every agent has the full score on it", "how much easier such a case is remains open"),
+}
+"""Kind of player and its flag to what such players have in common, and what follows from it, which is no fault."""
+
+
 def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence[str]) -> tuple[str, ...]:
     """Reasons to trust ratings of these matches less, one sentence each."""
     if not table.agent_ids:
@@ -208,15 +217,14 @@ def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence
         )
     if len(table.agent_ids) == 1:
         found.append("Only one agent was rated; its rating says nothing without a second one to compare it with.")
-    for kind, ids, flags in (("agent", table.agent_ids, agent_flags), ("test case", table.case_ids, case_flags)):
-        for flag, verb in ((ONLY_WINS, "won"), (ONLY_LOSSES, "lost")):
-            flagged = [name for name, own in zip(ids, flags, strict=True) if own == flag]
-            if flagged:
-                shown = f"{', '.join(flagged[:3])}{', …' if len(flagged) > 3 else ''}"
-                found.append(
-                    f"{len(flagged)} of {len(ids)} {kind}s {verb} every match ({shown}): "
-                    "such ratings are bounds, not estimates."
-                )
+    flagged = {("agent", flag): (table.agent_ids, agent_flags) for flag in (ONLY_WINS, ONLY_LOSSES)}
+    flagged |= {("test case", flag): (table.case_ids, case_flags) for flag in (ONLY_WINS, ONLY_LOSSES)}
+    for (kind, flag), (ids, flags) in flagged.items():
+        names = [name for name, own in zip(ids, flags, strict=True) if own == flag]
+        if names:
+            common, follows = _BOUNDS[kind, flag]
+            shown = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+            found.append(f"{common}: {shown} ({len(names)} of {len(ids)} {kind}s); {follows}.")
     return tuple(found)
 
 

@@ -20,9 +20,6 @@ METRICS = {
 DEFAULT_METRIC = "success"
 """Of reports and boards. It is a fact of every trial, also of one that a person judged, and of every record."""
 
-SUBMITTED_METRIC = "execution"
-"""Of submissions, which state one score an item, and so of a board that shows them."""
-
 
 def checked_metric(metric: str) -> str:
     """The metric, unchanged; raises UnknownNameError with the known ones."""

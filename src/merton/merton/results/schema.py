@@ -176,6 +176,19 @@ SUBMISSION_SCORES = sa.Table(
     sqlite_with_rowid=False,
 )
 
+SUBMISSION_EXECUTIONS = sa.Table(
+    "submission_executions",
+    METADATA,
+    sa.Column("submission", Text, sa.ForeignKey(SUBMISSIONS.c.id), primary_key=True),
+    sa.Column("item", Text, primary_key=True),
+    sa.Column("score", sa.Double, nullable=False),
+    _within("score", 1.0),
+    sqlite_with_rowid=False,
+    comment="Execution scores / 100 that are stated beside successes.",
+)
+MADE_LATER = {SUBMISSION_EXECUTIONS.name}
+"""Tables that a record of this version may lack: each is made with its first row."""
+
 SUBMISSION_EVENTS = sa.Table(
     "submission_events",
     METADATA,

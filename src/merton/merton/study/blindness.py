@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
-from merton.study.losses import by_agent
+from merton.rating.losses import by_agent
 
 WORDS = "0, does not look"
 """In place of the drop of a blind agent and its interval: it is 0 by construction, not by measurement."""

@@ -12,7 +12,7 @@ from merton.statistics.intervals import Interval
 from merton.study import thresholds
 from merton.study.hardest import hardest
 from merton.study.largest_drop import LargestDrop, Rival, largest_drop
-from merton.study.losses import Loss
+from merton.rating.losses import Loss
 from merton.study.thresholds import Threshold
 
 LEAST_LOSS = 0.01

@@ -17,7 +17,7 @@ from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
 from merton.statistics.paired import drop_interval, paired_interval
-from merton.study.losses import Loss
+from merton.rating.losses import Loss
 
 
 @dataclass(frozen=True)

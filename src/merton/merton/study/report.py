@@ -18,6 +18,7 @@ from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, flat
+from merton.rating.losses import by_agent
 from merton.results import export, trial_files
 from merton.results.metrics import METRICS
 from merton.results.records import STAIRCASE, Outcome, TrialRecord
@@ -134,7 +135,7 @@ def render(
     agents = [row.id for row in board.agents]
     blind = blindness.blind_agents(records, blindness.declared_blind(facts))
     lookers = [agent for agent in agents if agent not in blind]
-    lost = losses.by_agent(records)
+    lost = by_agent(records)
     sensitive = most_sensitive(lost, blind) or agents
     leading = None if found_thresholds else leading_drop(lost, blind)
     study = execution_study.execution_study(run, records) if lookers else None

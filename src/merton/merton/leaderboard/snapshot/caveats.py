@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from merton.leaderboard.snapshot.contents import AgentRow
+from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.ranges import is_compared
 from merton.rating.checking import MatchTable
 from merton.rating.likelihood import Fit
 from merton.rating.paired import difference
 from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import Outcome, Reference, TrialRecord
-from merton.results.text import printable
+from merton.results.text import counted, printable
 
 PAIRS_SHOWN = 6
 """Of agents whose ratings are withheld: all of four agents."""
@@ -109,6 +110,18 @@ def rank_caveats(agents: Sequence[AgentRow], metric: str) -> Iterator[str]:
                 f"{printable(row.id, 40)} did no task and stands above {printable(below[0], 40)}"
                 f"{f' and {len(below) - 1} more' if len(below) > 1 else ''}, which did: this board is by {metric}."
             )
+
+
+def submission_caveats(inputs: Inputs) -> Iterator[str]:
+    """A sentence about submissions that state nothing by the metric of the board."""
+    if names := sorted(inputs.left_out):
+        shown = ", ".join(printable(name, 80) for name in names[:3])
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        verb, where = ("states", "is") if len(names) == 1 else ("state", "are")
+        yield (
+            f"{counted(len(names), 'submission')} {verb} no {inputs.metric.replace('_', ' ')} of trials and {where} not "
+            f"on this board: {shown}{more}. One of format 1 states execution alone."
+        )
 
 
 def _by(counts: Counter[str]) -> str:

@@ -11,7 +11,13 @@ import numpy as np
 import merton
 from merton.errors import InputError
 from merton.leaderboard.board import rounded
-from merton.leaderboard.snapshot.caveats import range_caveats, rank_caveats, reference_caveats, withheld_caveats
+from merton.leaderboard.snapshot.caveats import (
+    range_caveats,
+    rank_caveats,
+    reference_caveats,
+    submission_caveats,
+    withheld_caveats,
+)
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
@@ -114,6 +120,7 @@ def compute(
             *unanswered_warning(inputs.trials),
             *reference_caveats(inputs.trials),
             *rank_caveats(agents, inputs.metric),
+            *submission_caveats(inputs),
         ),
         diagnostics=_checks(table, rated, progress) if checks and len(table.scores) else (),
         window=inputs.window,

@@ -13,7 +13,7 @@ from merton.leaderboard.board import Board
 from merton.rating.diagnostics import Diagnostics, HeldOut
 from merton.rating.predictions import Gap
 from merton.results.metrics import DEFAULT_METRIC
-from merton.results.records import TestCase
+from merton.results.records import FLOOR_AGENT, TestCase
 from merton.statistics.intervals import Interval
 
 
@@ -68,6 +68,25 @@ class MetricMean:
 
 
 @dataclass(frozen=True)
+class Drop:
+    """An agent's success undistorted and distorted, paired by task and scene (`merton.rating.losses`).
+
+    Attributes:
+        undistorted, distorted: shares of successes, 0..1, over the same pairs.
+        points: undistorted less distorted, -1..1.
+        interval: 95 % of `points`, clustered by scene; (-1, 1) from one scene alone.
+        trials, scenes: distorted trials that have an undistorted one, and their scenes.
+    """
+
+    undistorted: float
+    distorted: float
+    points: float
+    interval: Interval
+    trials: int
+    scenes: int
+
+
+@dataclass(frozen=True)
 class AgentRow:
     """One agent's line. "distorted" means levels 1 to 5, "reference" level 0; both come from trials alone.
 
@@ -81,7 +100,9 @@ class AgentRow:
         score_interval: of `score`, clustered by scene (`statistics.mean_interval`).
         trials: its trials that ended without an infrastructure fault; 0 for agents of an imported matrix.
         successes: trials that did the task.
-        success: successes / trials.
+        drop: its success undistorted and distorted, the first number of an agent; None without a pair of trials.
+        no_drop: why there is no `drop`, a few words; empty if there is one.
+        success: successes / trials, over undistorted and distorted ones together; a detail, no agent's result.
         success_interval: of `success`, clustered by scene.
         execution_reference, execution_distorted: mean execution scores, 0..100.
         execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
@@ -94,7 +115,6 @@ class AgentRow:
         scenes: of its matches; the cases of an imported matrix have none.
         trial_scenes: of its `trials`.
         metrics: its trials by every metric that the record allows; empty without a trial.
-        success_reference, success_distorted: shares of its trials, 0..1.
         rank_range: the best and the worst place that its scores on the cases it shares with others allow, such as
             (1, 9): see `ranges.rank_ranges`; None if unrated, and of a single agent.
         is_withheld: whether its likelihood rating is withheld because the matches leave it open; `Snapshot.warnings`
@@ -129,11 +149,16 @@ class AgentRow:
     scenes: int = 0
     trial_scenes: int = 0
     metrics: tuple[MetricMean, ...] = ()
-    success_reference: float | None = None
-    success_distorted: float | None = None
     rank_range: tuple[int, int] | None = None
     abstained: int = 0
     is_withheld: bool = False
+    drop: Drop | None = None
+    no_drop: str = ""
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether it is the agent that does nothing."""
+        return self.id == FLOOR_AGENT
 
     @property
     def standing(self) -> Standing | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merton.rating.checking import MatchTable, table_of
+from merton.rating.losses import Success
 from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 
@@ -25,6 +26,8 @@ class Inputs:
         scores: of imported matrices, 0..1.
         agents: those registered in the record.
         submitted: scores of submissions on the board, on cases of trials or imports; `source` is the submission's id.
+        submitted_successes: the same of success, for the drop of a submission that states it; those of trials.
+        left_out: agents of submissions in the window that state nothing by the metric.
         window: day that began the window of these submissions, ISO 8601; empty if the record has none.
         metric: of `merton.results.metrics`, by which trials are rated; imports and submissions have one score each.
     """
@@ -35,6 +38,8 @@ class Inputs:
     submitted: Sequence[ForeignScore] = ()
     window: str = ""
     metric: str = DEFAULT_METRIC
+    submitted_successes: Sequence[ForeignScore] = ()
+    left_out: Sequence[str] = ()
 
     def matches(self) -> MatchTable:
         """The matches of trials, imports and submissions; raises as `match_scores`, and for a score outside 0..1."""
@@ -47,6 +52,11 @@ class Inputs:
             {trial.case.id: trial.case.scene for trial in self.trials},
         )
 
+    def stated_successes(self) -> list[Success]:
+        """The successes of submissions on the test cases of trials; the order of trials plays no part."""
+        case_of = {trial.case.id: trial.case for trial in self.trials}
+        return [(item.agent, case_of[item.case], item.score) for item in self.submitted_successes]
+
     def sha256(self) -> str:
         """SHA-256 over everything that counts, one canonical JSON line an item, sorted; wall times are left out.
 
@@ -54,12 +64,16 @@ class Inputs:
         """
         digest = hashlib.sha256()
         _digest("agent", self.agents, digest)
-        for kind, items in (("score", self.scores), ("submitted", self.submitted), ("trial", self.trials)):
+        stated = () if self.metric == DEFAULT_METRIC else self.submitted_successes  # else they are `submitted`
+        parts = (("score", self.scores), ("submitted", self.submitted), ("success", stated), ("trial", self.trials))
+        for kind, items in parts:
             by_agent: dict[str, list[Any]] = {}
             for item in items:
                 by_agent.setdefault(item.agent, []).append(item)
             for agent in sorted(by_agent, key=json.dumps):
                 _digest(kind, by_agent[agent], digest)
+        if self.left_out:
+            digest.update(f"{_ENCODER.encode(['left out', *sorted(self.left_out)])}\n".encode())
         return digest.hexdigest()
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from merton.errors import ErrorCode, InputError
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, Standing
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Drop, MetricMean, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.ranges import is_compared, rank_ranges
 from merton.rating.checking import MatchTable
+from merton.rating.losses import of_agents, successes
 from merton.rating.predictions import Gap
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
@@ -67,6 +68,7 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
+    drops = _drops(inputs)
     is_ranged = len(table.agent_ids) > 1 and (bool(rated.likelihood) or is_compared(table))
     ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if is_ranged else {}
     rows = []
@@ -96,6 +98,8 @@ def agent_rows(
                 metrics=metrics.get(agent, ()),
                 rank_range=ranges.get(agent),
                 is_withheld=rated.is_withheld and agi_elo is not None,
+                drop=drops.get(agent),
+                no_drop="" if agent in drops else _no_drop(own, bool(matches)),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))
@@ -128,6 +132,24 @@ def case_rows(inputs: Inputs, table: MatchTable, rated: Standings) -> tuple[Case
             )
         )
     return tuple(rows)
+
+
+def _drops(inputs: Inputs) -> dict[str, Drop]:
+    """Agent to its drop over its own trials, or over the successes that its submission states."""
+    return {
+        agent: Drop(loss.before, loss.after, loss.points, loss.interval, loss.trials, loss.scenes)
+        for agent, loss in of_agents([*successes(inputs.trials), *inputs.stated_successes()]).items()
+    }
+
+
+def _no_drop(trials: Sequence[TrialRecord], has_matches: bool) -> str:
+    """The reason why an agent without a pair of trials has no drop."""
+    counted = [trial.case.is_reference for trial in trials if trial.success is not None]
+    if not counted and not has_matches:
+        return "no scored trials"
+    if True not in counted:
+        return "no undistorted trials"
+    return "undistorted trials of other scenes" if False in counted else "no distorted trials"
 
 
 def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval, int]]:
@@ -193,8 +215,6 @@ def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[s
         "success": successes / n if n else None,
         "success_interval": mean_interval(wins, scenes) if n else None,
         "trial_scenes": len(set(scenes)),
-        "success_reference": mean(trial.success for trial in counted if trial.case.is_reference),
-        "success_distorted": mean(trial.success for trial in counted if not trial.case.is_reference),
         "execution_reference": mean(trial.execution for trial in trials if trial.case.is_reference),
         "execution_distorted": execution,
         "execution_above_floor": above,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import receipts
 from merton.progress import OnStep
 from merton.results.matrix import ResponseMatrix
-from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC, checked_metric
+from merton.results.metrics import DEFAULT_METRIC, checked_metric
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
@@ -68,8 +68,8 @@ def take(
         window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
             "" for none. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
-        metric: of `merton.results.metrics`, by which trials are rated. Submissions are measured by `SUBMITTED_METRIC`
-            and are on no other board; `left_out` counts those left out.
+        metric: of `merton.results.metrics`, by which trials are rated, and submissions that state it; the warnings name
+            those that do not.
         progress: called with a line of text at the start of each long step.
 
     Raises:
@@ -84,24 +84,33 @@ def take(
 
 def inputs_of(store: ResultStore, window: str | None = None, metric: str = DEFAULT_METRIC) -> Inputs:
     """All that a snapshot of the record is computed from, read in one transaction; arguments and errors as `take`."""
+    checked_metric(metric)
     with store.database.reading():
-        submitted, agents, shown = _submissions(store, window if checked_metric(metric) == SUBMITTED_METRIC else "")
-        known = {agent.id for agent in agents}
-        agents += [agent for agent in store.agents() if agent.id not in known]
-        return Inputs(store.records(), store.scores(), agents, submitted, shown, metric)
+        trials, scores = store.records(), store.scores()
+        entries, shown = _submissions(store, window)
+        items, foreign = {trial.case.id for trial in trials}, {item.case for item in scores}
+        submitted = _stated(entries, items, metric) + _stated(entries, foreign, None)
+        on_board = {item.agent for item in submitted}
+        receipts_shown = [entry.receipt for entry in entries if entry.receipt.agent_id in on_board]
+        agents = [
+            AgentRecord(item.agent_id, item.version, item.weights_sha256, item.manufacturer) for item in receipts_shown
+        ]
+        agents += [agent for agent in store.agents() if agent.id not in on_board]
+        return Inputs(
+            trials,
+            scores,
+            agents,
+            submitted,
+            shown,
+            metric,
+            _stated(entries, items, DEFAULT_METRIC),
+            tuple(entry.receipt.agent_id for entry in entries if entry.receipt.agent_id not in on_board),
+        )
 
 
 def inputs_of_matrix(matrix: ResponseMatrix) -> Inputs:
     """The same of a response matrix."""
     return Inputs((), [ForeignScore(matrix.source, *cell) for cell in matrix.cells], matrix.agents)
-
-
-def left_out(store: ResultStore, metric: str) -> int:
-    """Number of submissions in the record that a board by this metric leaves out."""
-    if metric == SUBMITTED_METRIC:
-        return 0
-    with store.database.reading() as connection:
-        return len(receipts.submissions(connection))
 
 
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:
@@ -220,19 +229,23 @@ def verify(store: ResultStore, data: bytes, progress: OnStep = lambda text: None
     return tuple(differences) or ("the content is the same, but the bytes are not in their canonical form",)
 
 
-def _submissions(store: ResultStore, window: str | None) -> tuple[list[ForeignScore], list[AgentRecord], str]:
-    """Scores and agents of the submissions on the board in a window, and its first day; "" if there never were any."""
+def _submissions(store: ResultStore, window: str | None) -> tuple[list[receipts.BoardEntry], str]:
+    """The submissions on the board in a window, and its first day; "" if there never were any."""
     with store.database.reading() as connection:
         if window == "" or not receipts.submissions(connection):
-            return [], [], ""
+            return [], ""
         day = _midnight(window) if window else datetime.now(timezone.utc)
-        entries = receipts.on_board(connection, day)
-    accepted = [entry.receipt for entry in entries]
-    return (
-        [ForeignScore(entry.receipt.id, entry.receipt.agent_id, *item) for entry in entries for item in entry.scores],
-        [AgentRecord(item.agent_id, item.version, item.weights_sha256, item.manufacturer) for item in accepted],
-        receipts.current_window(day).isoformat(),
-    )
+        return receipts.on_board(connection, day), receipts.current_window(day).isoformat()
+
+
+def _stated(entries: Sequence[receipts.BoardEntry], items: Collection[str], metric: str | None) -> list[ForeignScore]:
+    """The scores that submissions state by a metric of these items; without one those of an imported matrix."""
+    return [
+        ForeignScore(entry.receipt.id, entry.receipt.agent_id, item, score)
+        for entry in entries
+        for item, score in (entry.scores if metric is None else entry.of_trials(metric))
+        if item in items
+    ]
 
 
 def _midnight(day: str) -> datetime:

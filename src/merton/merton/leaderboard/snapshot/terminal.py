@@ -11,9 +11,10 @@ from rich.text import Text
 from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.terminal import plain_console, print_warnings, table, whole
 from merton.pages.words import interval_words
+from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import FLOOR_AGENT
-from merton.results.text import MISSING, WITHHELD, distinct_names, formatted, places, printable
-from merton.statistics.intervals import Interval
+from merton.results.text import MISSING, WITHHELD, counted, distinct_names, formatted, places, printable
+from merton.statistics.intervals import Interval, unsigned_zero
 
 if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
     from merton.leaderboard.snapshot.contents import AgentRow, MetricMean, Snapshot, Standing
@@ -22,18 +23,29 @@ NAME = 44
 """Characters of an agent's name beside its ratings, the least; a longer one loses its middle."""
 
 
-def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
-    """The overall board of a snapshot as plain text: both ratings of every agent, and reasons to doubt them."""
+def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = False) -> str:
+    """The board of a snapshot as plain text: one table, and how many remarks there are.
+
+    Args:
+        width: characters of a line.
+        everything: also the details of each agent, both ratings, every metric, and the remarks themselves.
+    """
     console, drawn = plain_console(width)
     names = _names(snapshot)
-    console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents, names))
+    console.print(_agent_table(_title(snapshot), _columns(snapshot), snapshot.agents, names))
+    remarks = _remarks(snapshot)
+    if not everything:
+        beside = f"{counted(len(remarks), 'remark')} and more tables" if remarks else "More tables"
+        console.print(Text(f"{beside}: --all"))
+        return drawn.getvalue()
+    console.print(_agent_table("Ratings by both methods, and scores over all cases", _RATINGS, snapshot.agents, names))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
         columns = _TRIAL_COLUMNS if any(row.abstained for row in snapshot.agents) else _TRIAL_COLUMNS[:-1]
-        console.print(_agent_table("Trials", columns, snapshot.agents, names))
+        console.print(_agent_table("All trials, undistorted and distorted", columns, snapshot.agents, names))
     if (by_metric := metric_table(snapshot.agents)).columns:
         headings = ["agent", *(name.replace("_", " ") for name in by_metric.columns)]
         lines = [[names[row.id], *(_metric_cell(item) for item in row.metrics)] for row in by_metric.rows]
-        console.print(table("By every metric: mean % [95 %] (place)", headings, lines))
+        console.print(table("By every metric, all trials: mean % [95 %] (place)", headings, lines))
         for line in by_metric.remarks:
             console.print(Text(line))
     console.print(Text(snapshot.method))
@@ -45,11 +57,23 @@ def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
         console.print(Text("Measured by the manufacturers themselves:"))
         for line in _most(submitted, 12):
             console.print(Text(line))
-    for row in snapshot.agents:
-        if row.missing:
-            console.print(Text(f"{names[row.id]} is not rated. {row.missing}"))
-    print_warnings(console, snapshot.warnings)
+    print_warnings(console, remarks)
+    console.print(Text(f"inputs {snapshot.inputs_sha256}"))
     return drawn.getvalue()
+
+
+def _title(snapshot: Snapshot) -> str:
+    """The heading, with the metric unless it is the default."""
+    return "Leaderboard" if snapshot.metric == DEFAULT_METRIC else f"Leaderboard by {snapshot.metric.replace('_', ' ')}"
+
+
+def _remarks(snapshot: Snapshot) -> list[str]:
+    """Reasons to doubt the board, and why agents are not rated, a sentence each."""
+    names = _names(snapshot)
+    return [
+        *snapshot.warnings,
+        *(f"{names[row.id]} is not rated. {row.missing}" for row in snapshot.agents if row.missing),
+    ]
 
 
 def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
@@ -102,8 +126,13 @@ def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRo
     """The table of these columns, in which the names stand behind the rank."""
     (rank, rank_of), *others = columns
     headings = [rank, "agent", *(heading for heading, _ in others)]
-    rows = [[rank_of(agent), names[agent.id], *(cell(agent) for _, cell in others)] for agent in agents]
+    rows = [[rank_of(agent), _marked(agent, names), *(cell(agent) for _, cell in others)] for agent in agents]
     return table(title, headings, rows)
+
+
+def _marked(row: AgentRow, names: Mapping[str, str]) -> str:
+    """The name, and a mark of the agent that does nothing and of those that their manufacturers measured."""
+    return f"{names[row.id]}{' (floor)' if row.is_floor else ' (self-reported)' if row.submission else ''}"
 
 
 def _metric_cell(item: MetricMean) -> str:
@@ -142,20 +171,56 @@ def _range(row: AgentRow) -> str:
     return places(row.rank_range)
 
 
-_COLUMNS: tuple[Column, ...] = (
+def _rating(row: AgentRow) -> str:
+    """The rating that gives the rank; AGI-Elo has no interval."""
+    if row.likelihood or row.is_withheld:
+        return _likelihood(row)
+    return _agi_elo(row)
+
+
+def _success(row: AgentRow) -> str:
+    """Success in percent, undistorted and distorted; a dash where an agent has no pair of trials."""
+    if row.drop is None:
+        return MISSING
+    return f"{100 * row.drop.undistorted:.0f} -> {100 * row.drop.distorted:.0f}"
+
+
+def _drop(row: AgentRow) -> str:
+    """The drop in points of 100 with its interval, or why there is none."""
+    if row.drop is None:
+        return row.no_drop
+    return f"{unsigned_zero(f'{100 * row.drop.points:.0f}')} {interval_words(row.drop.interval, 0, 100)}"
+
+
+def _columns(snapshot: Snapshot) -> tuple[Column, ...]:
+    """Those of the board. A mean score stands on it where it is no success of trials, as that of imported cases."""
+    has_score = snapshot.metric != DEFAULT_METRIC or any(row.matches and not row.drop for row in snapshot.agents)
+    score: Column = ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval))
+    has_likelihood = any(row.likelihood or row.is_withheld for row in snapshot.agents)
+    return (
+        ("#", _rank),
+        ("range", _range),
+        ("success %\nundistorted -> distorted", _success),
+        ("drop, points\n[95 %]", _drop),
+        *([score] if has_score else []),
+        ("rating\n[95 %]" if has_likelihood else "AGI-Elo\n(RD)", _rating),
+        ("n", lambda row: str(row.matches)),
+        ("scenes", lambda row: whole(row.scenes or None)),
+    )
+
+
+_RATINGS: tuple[Column, ...] = (
     ("#", _rank),
-    ("range", _range),
     ("likelihood [95 %]", _likelihood),
     ("AGI-Elo (RD)", _agi_elo),
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
-    ("matches", lambda row: str(row.matches)),
-    ("scenes", lambda row: whole(row.scenes or None)),
+    ("n", lambda row: str(row.matches)),
 )
 _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
     ("n", lambda row: str(row.trials)),
     ("scenes", lambda row: str(row.trial_scenes)),
-    ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
+    ("all trials,\nsuccess %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
     ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
     ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
     ("deci-\nsion", lambda row: formatted(row.decision)),

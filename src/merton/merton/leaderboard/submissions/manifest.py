@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -21,12 +21,17 @@ from merton.results.csv_writer import csv_text, text_of
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
-FORMAT = 1
+FORMAT = 2
+"""Of a submission that states success. One of format 1 states a single score an item: of trials, execution / 100."""
 MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 MAX_MANIFEST_BYTES = 16_384
 MAX_LINE = 1_000
 """Characters in a line; a number of thousands of digits would take long to read."""
 MAX_MANIFEST_NAME = 60
+SUCCESSES = (("item", "success"), ("item", "success", "execution"))
+"""Columns of the scores of trials."""
+MATRIX = ("item", "score")
+"""Columns of the scores of an imported matrix, and of every submission of format 1."""
 MAX_ITEMS = 200_000
 NO_WEIGHTS = "none"
 """Stands for the hash of an agent that has no weights, such as a scripted one."""
@@ -95,17 +100,17 @@ class Manifest(Model):
     """The manifest of a submission.
 
     Attributes:
-        format: of the submission; 1.
+        format: of the submission; 2, or 1 of one that states execution in place of success.
         manufacturer: the sender. Compared as `canonical` says.
         agent, version: as measured. A newer version of an agent replaces the older one on the board.
         contact: where the manufacturer can be reached; not shown on the board.
         weights_sha256: of the weights that were measured; "none" if the agent has none.
         harness_version: of the Merton that measured.
         dataset_sha256: of the items that were asked; see `dataset_sha256`.
-        scores: name of the CSV file beside the manifest, with the columns item and score (0..1).
+        scores: name of the CSV file beside the manifest, with a column of items and `SUCCESSES` or `MATRIX` (0..1).
     """
 
-    format: Literal[1]
+    format: Literal[1, 2]
     manufacturer: Name
     agent: Name
     version: Version
@@ -117,19 +122,39 @@ class Manifest(Model):
 
 
 @dataclass(frozen=True)
+class ItemScores:
+    """The table of scores of a submission.
+
+    Attributes:
+        scores: item to success or score, 0..1, as in the file.
+        executions: item to execution score / 100, 0..1, of every item; empty if the table has none.
+        places: item to where it stands, such as "scores.csv, line 2", in the order of the file.
+        is_success: whether `scores` are successes.
+    """
+
+    scores: Mapping[str, float]
+    executions: Mapping[str, float]
+    places: Mapping[str, str]
+    is_success: bool
+
+
+@dataclass(frozen=True)
 class Submission:
     """A submission that was read and passes all checks that need no record.
 
     Attributes:
-        scores: item to score, 0..1, as in the file.
-        places: item to where it stands, such as "scores.csv, line 2", in the order of the file.
+        table: its scores.
         archive_sha256: of the bytes that were sent.
     """
 
     manifest: Manifest
-    scores: Mapping[str, float]
-    places: Mapping[str, str]
+    table: ItemScores
     archive_sha256: str
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Item to success or score, 0..1."""
+        return self.table.scores
 
 
 def checked_manufacturer(name: str) -> str:
@@ -175,8 +200,9 @@ def read_submission(unpacked: Unpacked) -> Submission:
     name = folder + manifest.scores
     if name not in unpacked.files:
         raise InputError(f"there is no {manifest.scores} beside the manifest, which names it as the file of scores")
-    scores, places = read_item_scores(unpacked.files[name], manifest.scores)
-    return Submission(manifest, scores, places, unpacked.sha256)
+    return Submission(
+        manifest, read_item_scores(unpacked.files[name], manifest.scores, manifest.format), unpacked.sha256
+    )
 
 
 def read_manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str]:
@@ -226,13 +252,24 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def scores_bytes(scores: Mapping[str, float]) -> bytes:
-    """The table of scores, sorted by item; `read_item_scores` gives the same names, and numbers to the last bit."""
-    return csv_text(("item", "score"), ((item, float(scores[item])) for item in sorted(scores))).encode()
+def scores_bytes(
+    scores: Mapping[str, float], executions: Mapping[str, float] | None = None, columns: Sequence[str] = SUCCESSES[0]
+) -> bytes:
+    """The table of scores, sorted by item; `read_item_scores` gives the same names, and numbers to the last bit.
+
+    Args:
+        scores: item to success, or by `MATRIX` to score, 0..1.
+        executions: item to execution score / 100, 0..1, of the same items; without them the table has no such column.
+        columns: of the table without executions.
+    """
+    if executions:
+        rows = [(item, float(scores[item]), float(executions[item])) for item in sorted(scores)]
+        return csv_text(SUCCESSES[1], rows).encode()
+    return csv_text(columns, ((item, float(scores[item])) for item in sorted(scores))).encode()
 
 
-def read_item_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str]]:
-    """The score of each item, and where it stands, of a CSV table with the columns item and score.
+def read_item_scores(data: bytes, name: str, format: int = FORMAT) -> ItemScores:
+    """The scores of each item of a CSV table, whose columns are `MATRIX` or, by format 2, one of `SUCCESSES`.
 
     Raises:
         InputError: the header is another; an item's id is not a printable text of at most `MAX_NAME` characters; a
@@ -240,23 +277,28 @@ def read_item_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str
             than `MAX_ITEMS`. The sentence names the line.
     """
     scores: dict[str, float] = {}
+    executions: dict[str, float] = {}
     places: dict[str, str] = {}
     rows = read_cells(name, data)
     where, header = next(rows)
-    if header != ["item", "score"]:
-        raise InputError(f"{where}: the columns must be item,score; got {one_line(','.join(header))!r}")
-    for where, (written, cell) in rows:
+    allowed = (*SUCCESSES, MATRIX) if format >= FORMAT else (MATRIX,)
+    if tuple(header) not in allowed:
+        choices = " or ".join(",".join(columns) for columns in allowed)
+        raise InputError(f"{where}: the columns must be {choices}; got {one_line(','.join(header))!r}")
+    for where, (written, cell, *beside) in rows:
         item = text_of(written)
         if not item or not item.isprintable() or len(item) > MAX_NAME:
             raise InputError(f"{where}: {one_line(item)!r} cannot be the id of an item")
         if item in places:
             raise InputError(f"{where}: {one_line(item)!r} stands already in {places[item]}")
         scores[item], places[item] = _score(cell, where), where
+        if beside:
+            executions[item] = _score(beside[0], where)
         if len(scores) > MAX_ITEMS:
             raise InputError(f"{where}: more than {MAX_ITEMS} items")
     if not scores:
         raise InputError(f"{name}, line 1: there is no score in it")
-    return scores, places
+    return ItemScores(scores, executions, places, tuple(header) in SUCCESSES)
 
 
 def _score(cell: str, where: str) -> float:

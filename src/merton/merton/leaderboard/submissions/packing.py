@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,21 +16,39 @@ from merton.leaderboard.submissions.datasets import dataset_items
 from merton.leaderboard.submissions.manifest import (
     FORMAT,
     MANIFESTS,
+    MATRIX,
+    SUCCESSES,
     Manifest,
     dataset_sha256,
     manifest_bytes,
     scores_bytes,
 )
-from merton.results.metrics import SUBMITTED_METRIC, match_scores
+from merton.results.metrics import match_scores
 from merton.results.records import TrialRecord
 from merton.results.schema import AGENTS, EXPERIMENTS
 from merton.results.store import ResultStore
 from merton.results.text import one_line
 
 SCORES_FILE = "scores.csv"
+STATED = ("success", "execution")
+"""Metrics of trials that a submission states."""
 
-EXAMPLE_SCORES = {"example.0.reference.0": 1.0, "example.0.gaussian_blur.3": 0.875, "example.0.gaussian_blur.5": 0.0}
-"""Item to score, as in `example_submission`."""
+EXAMPLE_SUCCESSES = {"example.0.reference.0": 1.0, "example.0.gaussian_blur.3": 1.0, "example.0.gaussian_blur.5": 0.0}
+EXAMPLE_EXECUTIONS = {**EXAMPLE_SUCCESSES, "example.0.gaussian_blur.5": 0.875}
+"""Item to success, and to execution / 100, as in `example_submission`."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """An agent's scores in a dataset as a submission states them, 0..1, by item.
+
+    Attributes:
+        scores: successes of trials, or the scores of an imported matrix.
+        executions: execution scores / 100 of trials.
+    """
+
+    scores: dict[str, float] = field(default_factory=dict)
+    executions: dict[str, float] = field(default_factory=dict)
 
 
 def make_submission(
@@ -53,11 +72,11 @@ def make_submission(
         InputError: no such agent or dataset, an item without a score, or a value that `Manifest` refuses.
     """
     with store.database.reading() as connection:
-        name, scores = _scores_of(store, connection, agent, dataset)
-        items = dataset_items(connection)[name]
+        name, stated = _scores_of(store, connection, agent, dataset)
+        _, items, is_of_trials = dataset_items(connection)[name]
         registered = connection.execute(sa.select(AGENTS).where(AGENTS.c.id == agent)).mappings().one()
         harness_version = connection.scalar(sa.select(EXPERIMENTS.c.merton_version).where(EXPERIMENTS.c.id == name))
-    if missing := sorted(items - scores.keys()):
+    if missing := sorted(items - stated.scores.keys()):
         raise InputError(
             f"{agent!r} has no score for {len(missing)} of the {len(items)} items of {name}, such as {missing[0]!r}; "
             "a submission needs all of them"
@@ -82,7 +101,8 @@ def make_submission(
             dataset_sha256=dataset_sha256(items),
             scores=SCORES_FILE,
         ),
-        scores,
+        stated,
+        SUCCESSES[0] if is_of_trials else MATRIX,
     )
 
 
@@ -97,24 +117,28 @@ def example_submission() -> bytes:
             agent="my_agent",
             contact="lab@example.org",
             harness_version=merton.__version__,
-            dataset_sha256=dataset_sha256(EXAMPLE_SCORES),
+            dataset_sha256=dataset_sha256(EXAMPLE_SUCCESSES),
             scores=SCORES_FILE,
         ),
-        EXAMPLE_SCORES,
+        Stated(EXAMPLE_SUCCESSES, EXAMPLE_EXECUTIONS),
     )
 
 
-def _packed(manifest: Manifest, scores: Mapping[str, float]) -> bytes:
-    """The archive of a manifest and scores; InputError if a host would refuse the manifest."""
+def _packed(manifest: Manifest, stated: Stated, columns: Sequence[str] = SUCCESSES[0]) -> bytes:
+    """The archive of a manifest and scores; InputError if a host would refuse the manifest.
+
+    Executions are in it if every item has one: a failure that no undistorted run is there to measure against has none.
+    """
     written = manifest_bytes(manifest)
     loads(written.decode(), Manifest, "the manifest")
-    return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores)})
+    executions = stated.executions if stated.executions.keys() == stated.scores.keys() else None
+    return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(stated.scores, executions, columns)})
 
 
 def _scores_of(
     store: ResultStore, connection: sa.Connection, agent: str, dataset: str | None
-) -> tuple[str, dict[str, float]]:
-    """The dataset, by name or the only one of the agent, and the agent's scores in it, 0..1, by item."""
+) -> tuple[str, Stated]:
+    """The dataset, by name or the only one of the agent, and the agent's scores in it."""
     scores = _scores_by_dataset(store, agent)
     if not scores:
         raise UnknownNameError("agent", agent, connection.scalars(sa.select(AGENTS.c.id)).all())
@@ -126,16 +150,17 @@ def _scores_of(
     return name, scores[name]
 
 
-def _scores_by_dataset(store: ResultStore, agent: str) -> dict[str, dict[str, float]]:
-    """Experiment or import to the agent's scores there, as a submission states them, 0..1, by item."""
+def _scores_by_dataset(store: ResultStore, agent: str) -> dict[str, Stated]:
+    """Experiment or import to the agent's scores there, as a submission states them."""
     trials: dict[str, list[TrialRecord]] = {}
     for trial in store.records():
         if trial.agent == agent:
             trials.setdefault(trial.experiment, []).append(trial)
     found = {
-        name: {item: score for _, item, score in match_scores(own, SUBMITTED_METRIC)} for name, own in trials.items()
+        name: Stated(*({item: score for _, item, score in match_scores(own, metric)} for metric in STATED))
+        for name, own in trials.items()
     }
     for foreign in store.scores():
         if foreign.agent == agent:
-            found.setdefault(foreign.source, {})[foreign.case] = foreign.score
+            found.setdefault(foreign.source, Stated()).scores[foreign.case] = foreign.score
     return found

@@ -6,7 +6,7 @@ A board takes in new submissions in windows of `WINDOW_DAYS`; all times are UTC.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from merton.leaderboard.submissions.evaluation import OPEN, RECEIVED, REFUSED, WITHDRAWN, Step, evaluation, steps
 from merton.leaderboard.submissions.manifest import canonical
-from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_SCORES, SUBMISSIONS
+from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_EXECUTIONS, SUBMISSION_SCORES, SUBMISSIONS
 
 FIRST_WINDOW = date(2024, 1, 1)
 """A Monday. From here on the board takes in new submissions every `WINDOW_DAYS`, at 00:00 UTC."""
@@ -39,6 +39,7 @@ class Receipt:
         evaluation: "received", "evaluating", "scored", "refused" or "withdrawn".
         reason: the host's, for its last word on the evaluation; "" if there is none.
         repeated: the same archive was sent before; this is the receipt of that time.
+        format: of the submission; one of format 1 states execution in place of success.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Receipt:
     evaluation: str = RECEIVED
     reason: str = ""
     repeated: bool = False
+    format: int = 1
 
     @property
     def agent_id(self) -> str:
@@ -86,10 +88,25 @@ class Attempt:
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """A submission that is on the board, with its scores: (item, score 0..1), by item."""
+    """A submission that is on the board.
+
+    Attributes:
+        scores: (item, success or score, 0..1), by item; of format 1 and trials it is execution / 100.
+        executions: (item, execution / 100), by item, beside successes; empty if it states none.
+    """
 
     receipt: Receipt
     scores: tuple[tuple[str, float], ...]
+    executions: tuple[tuple[str, float], ...] = ()
+
+    def of_trials(self, metric: str) -> tuple[tuple[str, float], ...]:
+        """What it states of trials by a metric: success or execution; empty by another, and where it states none."""
+        states_success = self.receipt.format > 1
+        if metric == "success":
+            return self.scores if states_success else ()
+        if metric == "execution":
+            return self.executions if states_success else self.scores
+        return ()
 
 
 def submissions(connection: sa.Connection, now: datetime | None = None) -> list[Receipt]:
@@ -120,14 +137,25 @@ def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Boa
         if receipt.window <= window:
             newest[canonical(receipt.manufacturer), canonical(receipt.agent)] = receipt
     shown = {receipt.id: receipt for receipt in newest.values() if receipt.standing not in (WITHDRAWN, REFUSED)}
-    scores: dict[str, list[tuple[str, float]]] = {id: [] for id in shown}
-    columns = SUBMISSION_SCORES.c
-    of_these = columns.submission.in_(shown)  # the scores of many years' submissions need not be read
-    statement = sa.select(columns.submission, columns.item, columns.score).where(of_these)
-    for id, item, score in connection.execute(statement):
-        scores[id].append((item, score))
-    entries = [BoardEntry(receipt, tuple(sorted(scores[id]))) for id, receipt in shown.items()]
+    scores = _scores(connection, SUBMISSION_SCORES, shown)
+    has_executions = bool(shown) and sa.inspect(connection).has_table(SUBMISSION_EXECUTIONS.name)
+    executions = _scores(connection, SUBMISSION_EXECUTIONS, shown) if has_executions else {}
+    entries = [
+        BoardEntry(receipt, tuple(sorted(scores[id])), tuple(sorted(executions.get(id, ()))))
+        for id, receipt in shown.items()
+    ]
     return sorted(entries, key=lambda entry: entry.receipt.agent_id)
+
+
+def _scores(
+    connection: sa.Connection, table: sa.Table, shown: Iterable[str]
+) -> dict[str, list[tuple[str, float]]]:
+    """Id to (item, score) of these submissions; those of many years need not be read."""
+    found: dict[str, list[tuple[str, float]]] = {id: [] for id in shown}
+    statement = sa.select(table.c.submission, table.c.item, table.c.score).where(table.c.submission.in_(found))
+    for id, item, score in connection.execute(statement):
+        found[id].append((item, score))
+    return found
 
 
 def next_window(moment: datetime) -> date:
@@ -148,6 +176,7 @@ def clock() -> datetime:
 def receipt_of(row: Mapping[str, Any], taken: Sequence[Step], window: date) -> Receipt:
     """The receipt of a row of the table of submissions with its steps, in the window that began on a day."""
     # Not parsed as `Manifest`: a submission that was accepted under older rules must still be shown.
-    manufacturer = json.loads(row["manifest"])["manufacturer"]
+    manifest = json.loads(row["manifest"])
     fields = {name: row[name] for name in Receipt.__dataclass_fields__ if name in row and name != "manufacturer"}
-    return Receipt(manufacturer=manufacturer, **{**fields, **evaluation(row, taken, window)})
+    fields |= {"manufacturer": manifest["manufacturer"], "format": manifest["format"]}
+    return Receipt(**{**fields, **evaluation(row, taken, window)})

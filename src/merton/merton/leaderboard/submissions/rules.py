@@ -40,7 +40,14 @@ from merton.leaderboard.submissions.manifest import (
 )
 from merton.leaderboard.submissions.receipts import Receipt, clock, current_window, next_window, receipt_of, submissions
 from merton.results.database import Database
-from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_EVENTS, SUBMISSION_SCORES, SUBMISSIONS
+from merton.results.schema import (
+    ATTEMPTS,
+    COUNTED_STATES,
+    SUBMISSION_EVENTS,
+    SUBMISSION_EXECUTIONS,
+    SUBMISSION_SCORES,
+    SUBMISSIONS,
+)
 from merton.results.text import one_line, time_of
 
 LONGEST_REASON = 400
@@ -138,6 +145,11 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
                 {"submission": row["id"], "item": item, "score": score} for item, score in submission.scores.items()
             ]
             database.insert_new(connection, SUBMISSION_SCORES, scores)
+            if submission.table.executions:
+                SUBMISSION_EXECUTIONS.create(connection, checkfirst=True)  # a record may be older than the table
+                executions = submission.table.executions.items()
+                beside = [{"submission": row["id"], "item": item, "score": score} for item, score in executions]
+                database.insert_new(connection, SUBMISSION_EXECUTIONS, beside)
             due = due_day(moment, load_rules().evaluation_working_days).isoformat()
             received = Step(_text(moment), RECEIVED, "", due)
             add_step(connection, row["id"], received)
