@@ -17,13 +17,13 @@ from typing import Any, cast
 import numpy as np
 
 from merton.leaderboard.snapshot.contents import Snapshot
+from merton.rating.losses import Loss, by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval
 from merton.study.hardest import hardest
 from merton.study.largest_drop import largest_drop
-from merton.rating.losses import Loss, by_agent
 
 BEFORE = 1.8
 """Log odds of success without distortion, .82 in the mean over scenes."""

@@ -97,7 +97,7 @@ def test_an_abstention_counts_as_no_success_and_apart_from_failures() -> None:
     rows = [next(row for row in board.agents if row.id == "timid") for board in boards]
     assert rows[0] == replace(rows[1], abstained=0)
     assert (rows[1].trials, rows[1].successes, rows[1].abstained) == (16, 6, 10)
-    shown = [render_snapshot(board, 140) for board in boards]
+    shown = [render_snapshot(board, 140, everything=True) for board in boards]
     assert ["stained" in text for text in shown] == [False, True]
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from merton.errors import InputError
 from merton.leaderboard.submissions.archive import pack
 from merton.leaderboard.submissions.manifest import (
+    MATRIX,
     MAX_ITEMS,
     Manifest,
     canonical,
@@ -27,7 +28,7 @@ from merton.leaderboard.submissions.manifest import (
 )
 
 GOOD: dict[str, Any] = {
-    "format": 1,
+    "format": 2,
     "manufacturer": "ACME Robotics",
     "agent": "servo+describe",
     "version": "1.2",
@@ -86,7 +87,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         (yaml(version=".inf"), 4),
         (yaml(version="1.5"), 4),  # a number, not text: 1.10 would be read as 1.1
         (yaml(version="yes\n  - 1"), 4),
-        (yaml(format=2), 1),
+        (yaml(format=3), 1),
         (yaml(agent="evil\u202etxt"), 3),
         (yaml(agent='"evil\\u202etxt"'), 3),
         (yaml(agent='"zero\\u200bwidth"'), 3),
@@ -170,7 +171,7 @@ def test_a_manifest_with_any_text_is_read_or_refused(text: str, where: int) -> N
     for name in ("manifest.yaml", "manifest.json"):
         refused = name
         try:
-            assert parse_manifest(data, name).format == 1
+            assert parse_manifest(data, name).format == 2
         except InputError as error:
             refused = str(error)
         assert refused.startswith(name)
@@ -197,20 +198,30 @@ def test_the_hash_of_a_dataset_is_that_of_its_sorted_items() -> None:
     st.dictionaries(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1), st.floats(0, 1), min_size=1)
 )
 def test_scores_come_back_to_the_last_bit(scores: dict[str, float]) -> None:
-    read, lines = read_item_scores(scores_bytes(scores), "scores.csv")
-    assert read == scores
-    assert list(lines.values()) == [f"scores.csv, line {number}" for number in range(2, len(scores) + 2)]
-    assert list(lines) == sorted(scores)
+    halves = {item: score / 2.0 for item, score in scores.items()}
+    read = read_item_scores(scores_bytes(scores, halves), "scores.csv")
+    assert (read.scores, read.executions, read.is_success) == (scores, halves, True)
+    assert list(read.places.values()) == [f"scores.csv, line {number}" for number in range(2, len(scores) + 2)]
+    assert list(read.places) == sorted(scores)
     assert scores_bytes(dict(reversed(scores.items()))) == scores_bytes(scores)
+    matrix = read_item_scores(scores_bytes(scores, columns=MATRIX), "scores.csv", 1)
+    assert (matrix.scores, matrix.executions, matrix.is_success) == (scores, {}, False)
+
+
+def test_only_a_submission_of_the_newer_format_states_success() -> None:
+    with pytest.raises(InputError, match="line 1: the columns must be item,score; got 'item,success'"):
+        read_item_scores(b"item,success\na,1\n", "scores.csv", 1)
+    with pytest.raises(InputError, match="line 3: the score is missing"):
+        read_item_scores(b"item,success,execution\na,1,1\nb,0,\n", "scores.csv")
 
 
 def test_no_item_of_a_submission_is_a_formula_in_a_spreadsheet() -> None:
-    assert scores_bytes({"=1+1": 0.5, "a": 1.0}) == b"item,score\n'=1+1,0.5\na,1.0\n"
+    assert scores_bytes({"=1+1": 0.5, "a": 1.0}) == b"item,success\n'=1+1,0.5\na,1.0\n"
 
 
 @pytest.mark.parametrize("score", ["0", "1", "1.0", ".5", "0.5 ", "5e-1", "1.", "1E-300", "0.0000"])
 def test_plain_decimal_numbers_are_scores(score: str) -> None:
-    assert read_item_scores(f"item,score\r\na,{score}\r\n".encode(), "scores.csv")[0] == {"a": float(score)}
+    assert read_item_scores(f"item,score\r\na,{score}\r\n".encode(), "scores.csv").scores == {"a": float(score)}
 
 
 BAD_SCORES = ["nan", "NaN", "inf", "-inf", "-0.1", "1.0001", "1e999", "2", "", " ", "0,5", "0_1", "٠.٥", "+1", "0x1",

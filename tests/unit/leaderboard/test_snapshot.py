@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import random
 import resource
 import signal
 import sqlite3
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -304,7 +306,10 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         assert (row.owner, row.version, row.weights_sha256) == ("Acme", "2.0", "b" * 64)
         assert (row.score, row.matches, row.trials) == (servo.score, servo.matches, 0)
         assert {row.id: row.submission for row in after.agents if row.submission} == {row.id: receipt.id}
-        assert "Measured by the manufacturers themselves:\n  servo 2.0 (Acme)\n" in render_snapshot(after)
+        assert "Measured by the manufacturers themselves:\n  servo 2.0 (Acme)\n" in render_snapshot(
+            after, everything=True
+        )
+        assert "servo 2.0 (Acme) (self-reported)" in render_snapshot(after)
         index = write_site(after, tmp_path / "site", store)
         assert index.read_text().count("self-reported") == 1
         assert index.with_name("board.csv").read_text().count(receipt.id) == 1
@@ -315,18 +320,51 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
             snapshot.take(store, window="soon", metric="execution")
 
 
-def test_a_board_by_another_metric_has_no_submissions_and_the_command_says_so(tmp_path: Path) -> None:
+def old_format(data: bytes, folder: Path) -> Path:
+    """A submission of format 2 as one of format 1, whose only scores are its executions."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        rows = [line.split(",") for line in archive.read("scores.csv").decode().split()[1:]]
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 1}))
+    (folder / "scores.csv").write_text("item,score\n" + "".join(f"{item},{execution}\n" for item, _, execution in rows))
+    return folder
+
+
+def test_a_submission_is_on_the_boards_of_what_it_states(tmp_path: Path) -> None:
+    """Of format 2 by success, with its drop, and by execution; of format 1 by execution alone, and warnings say so."""
+    when = datetime(2026, 11, 18, tzinfo=timezone.utc)
     with filled(tmp_path / "r.sqlite", trials(2), []) as store:
-        before = snapshot.to_json(snapshot.take(store))
-        (tmp_path / "s.zip").write_bytes(make_submission(store, "servo", "Acme", "2.0", "b" * 64))
-        rules.submit(store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc))
-        assert snapshot.to_json(snapshot.take(store)) == before
-        assert [snapshot.left_out(store, metric) for metric in ("success", "execution")] == [1, 0]
-    said = "1 submission is on the board by execution alone: --metric execution"
-    shown = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "r.sqlite")])
-    assert (shown.exit_code, said in shown.stderr) == (0, True)
-    shown = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "r.sqlite"), "--metric", "execution"])
-    assert (shown.exit_code, said in shown.stderr) == (0, False)
+        new = make_submission(store, "servo", "Acme", "2.0", "b" * 64)
+        (tmp_path / "new.zip").write_bytes(new)
+        day = rules.submit(store.database, tmp_path / "new.zip", now=when).window
+        old = make_submission(store, "hold", "Emca", "1.0", "none")
+        rules.submit(store.database, old_format(old, tmp_path / "old"), now=when)
+        for metric, there in (("success", ["servo"]), ("execution", ["hold", "servo"])):
+            board = snapshot.take(store, window=day, metric=metric)
+            rows = {row.id.split()[0]: row for row in board.agents if row.submission}
+            measured = {row.id: row for row in board.agents}
+            assert sorted(rows) == there
+            for agent, row in rows.items():
+                assert (row.score, row.score_interval) == (measured[agent].score, measured[agent].score_interval)
+            assert rows["servo"].drop == measured["servo"].drop, "it is one function for trials and what is stated"
+            said = [text for text in board.warnings if "submission" in text]
+            assert said == (
+                ["1 submission states no success of trials and is not on this board: hold 1.0 (Emca). One of format 1 "
+                 "states execution alone."] if metric == "success" else []
+            )  # fmt: skip
+        assert rows["hold"].no_drop == "no undistorted trials"
+
+
+def test_a_submission_of_trials_states_success(tmp_path: Path) -> None:
+    with filled(tmp_path / "r.sqlite", trials(2), []) as store:
+        folder = old_format(make_submission(store, "servo", "Acme", "2.0", "none"), tmp_path / "old")
+        manifest = (folder / "manifest.json").read_text().replace('"format": 1', '"format": 2')
+        (folder / "manifest.json").write_text(manifest)
+        with pytest.raises(
+            InputError, match=r"scores\.csv, line 1: study is of trials, so the columns must be item,succ"
+        ):
+            rules.submit(store.database, folder)
 
 
 def in_child(work: Callable[[], None]) -> int:
@@ -411,7 +449,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     record, file = str(tmp_path / "r.sqlite"), tmp_path / "snapshot.json"
     filled(tmp_path / "r.sqlite", trials(3), []).close()
     runner = CliRunner()
-    rated = runner.invoke(app, ["leaderboard", "show", record, "--json", str(file)])
+    rated = runner.invoke(app, ["leaderboard", "show", record, "--json", str(file), "--all"])
     assert rated.exit_code == 0
     for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "oracle", "inputs"):
         assert text in rated.output

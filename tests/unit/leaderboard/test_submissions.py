@@ -35,7 +35,12 @@ from merton.leaderboard.submissions.manifest import (
     scores_bytes,
     verify,
 )
-from merton.leaderboard.submissions.packing import EXAMPLE_SCORES, example_submission, make_submission
+from merton.leaderboard.submissions.packing import (
+    EXAMPLE_EXECUTIONS,
+    EXAMPLE_SUCCESSES,
+    example_submission,
+    make_submission,
+)
 from merton.leaderboard.submissions.receipts import FIRST_WINDOW, current_window, next_window, on_board
 from merton.leaderboard.submissions.rules import RefusedError, evaluate, submit, withdraw
 from merton.results.database import Database
@@ -583,6 +588,6 @@ def test_the_commands_lead_from_a_run_to_the_board(tmp_path: Path) -> None:
 
 def test_the_example_is_a_submission_and_always_the_same() -> None:
     submission = read_submission(unpack(example_submission()))
-    assert submission.scores == EXAMPLE_SCORES
+    assert (submission.scores, submission.table.executions) == (EXAMPLE_SUCCESSES, EXAMPLE_EXECUTIONS)
     assert submission.manifest.manufacturer == "My Lab"
     assert example_submission() == example_submission()

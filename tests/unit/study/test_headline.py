@@ -9,11 +9,11 @@ import pytest
 from headline_claims import study
 
 from merton.leaderboard.snapshot.store import of_trials
+from merton.rating.losses import Loss, by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.statistics.intervals import Interval
 from merton.study.headline import headline, most_sensitive
 from merton.study.largest_drop import largest_drop
-from merton.rating.losses import Loss, by_agent
 
 
 def trials(agent: str, lost: int, scenes: int = 24, first: int = 0) -> list[TrialRecord]:

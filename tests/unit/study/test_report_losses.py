@@ -13,10 +13,10 @@ from fake_run import make_fake_run
 
 from merton.leaderboard.snapshot.store import of_trials
 from merton.pages.words import duration
+from merton.rating.losses import by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import clips, figures, gallery, sections
 from merton.study.headline import headline
-from merton.rating.losses import by_agent
 from merton.study.losses import by_distortion, by_task
 from merton.study.report import write_report
 from merton.world.opencv import METADATA

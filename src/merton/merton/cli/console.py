@@ -98,6 +98,9 @@ RecordOrMatrix = Annotated[
     ),
 ]
 """The argument that names a record or a response matrix."""
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Show all tables and remarks of the board, not the first table alone.")
+]
 METRIC_OPTION = typer.Option(
     help="What trials are rated by: success (the default), progress, above_floor or execution (the paper's score)."
 )

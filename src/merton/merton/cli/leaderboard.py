@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import battles, boards
-from merton.cli.console import METRIC_OPTION, Record, RecordOrMatrix, print_err, print_out, print_remarks, working
+from merton.cli.console import METRIC_OPTION, AllOption, Record, RecordOrMatrix, print_out, print_remarks, working
 from merton.cli.tree import App, needs
 from merton.errors import InfrastructureError, InputError
-from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
+from merton.results.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
@@ -30,8 +30,9 @@ def show_command(
     json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
     name: NameOption = None,
     metric: Annotated[str | None, METRIC_OPTION] = None,
+    everything: AllOption = False,
 ) -> None:
-    """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
+    """Rate the agents and test cases of a record, or of a response matrix, and show the board."""
     with working("loading"):
         from merton.leaderboard.snapshot import store as snapshots
         from merton.leaderboard.snapshot.terminal import render_snapshot
@@ -49,11 +50,9 @@ def show_command(
         else:
             with open_record(record, read_only=True) as store:
                 snapshot = snapshots.take(store, name, progress, metric=metric or DEFAULT_METRIC)
-                _tell_of_submissions(snapshots.left_out(store, snapshot.metric))
     if json is not None:  # before anything is printed: a pipe into `head` ends the command there
         _write(json, snapshots.to_json(snapshot))
-    print_out(render_snapshot(snapshot, terminal_width()))
-    print_out(f"inputs {snapshot.inputs_sha256}")
+    print_out(render_snapshot(snapshot, terminal_width(), everything))
 
 
 @app.command()
@@ -89,7 +88,6 @@ def build(
         published.append(boards.capabilities_board(capabilities))
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
         snapshot = snapshots.take(store, name, progress, metric=metric)
-        _tell_of_submissions(snapshots.left_out(store, metric))
     try:
         with open_record(record) as store:
             is_new = snapshots.store_snapshot(store, snapshot)
@@ -113,11 +111,12 @@ def serve(
     ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
     title: TitleOption = None,
+    metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
 ) -> None:
     """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
     from merton.leaderboard.serve import run
 
-    run(record, host, port, tokens=tokens, names=name or (), title=title)
+    run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric)
 
 
 @app.command()
@@ -163,14 +162,6 @@ app.command("battles")(battles.battles_command)
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
 app.command("capabilities")(boards.capabilities_command)
-
-
-def _tell_of_submissions(left_out: int) -> None:
-    if left_out:
-        print_err(
-            f"{left_out} submission{'s are' if left_out != 1 else ' is'} on the board by {SUBMITTED_METRIC} alone: "
-            f"--metric {SUBMITTED_METRIC}"
-        )
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
+from merton.cli.console import STDERR, AllOption, Run, from_here, own_command, print_err, print_out, working
 from merton.cli.continuation import continuation_of
 from merton.cli.tree import needs
 from merton.cli.watching import exit_before_ready, open_once_ready, operator_page
@@ -67,6 +67,7 @@ def run_command(
     engine: Annotated[
         str, typer.Option(help="With --in-process. local: processes of this machine; ray: actors of a Ray cluster.")
     ] = "local",
+    everything: AllOption = False,
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
     from merton.cli.run_in_process import Workers, begun_otherwise, run_here
@@ -101,20 +102,21 @@ def run_command(
         begun_otherwise(directory, chosen)
     if chosen:
         run_here(directory, chosen)
-        _end(directory)
+        _end(directory, everything)
     else:
-        _execute(directory, resume, record, graph, values, monitor)
+        _execute(directory, resume, record, graph, values, monitor, everything)
 
 
 def report_command(
     run: Run,
     open_report: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+    everything: AllOption = False,
 ) -> None:
-    """Write the report of a run again, and show its board."""
+    """Write the report of a run again, and show its board; with --open the page shows it."""
     from merton.cli.run_list import show_page
     from merton.experiment.run import RunDirectory
 
-    page = _conclude(RunDirectory(run))
+    page = _conclude(RunDirectory(run), everything, shows_board=everything or not open_report)
     if open_report:
         show_page(page)
 
@@ -169,6 +171,7 @@ def _execute(
     name: str = "sim",
     values: dict[str, str] | None = None,
     monitor: bool = False,
+    everything: bool = False,
 ) -> None:
     """Run the experiment in the graph called `name`, write the report; if that ends early, say how to go on."""
     from merton.experiment.in_graph import GraphEndedError, run_in_graph
@@ -206,7 +209,7 @@ def _execute(
             raise typer.Exit(NODE_DIED) from None
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(error.exit.code) from None
-    _end(directory)
+    _end(directory, everything)
 
 
 def _values(arguments: list[str] | None) -> dict[str, str]:
@@ -238,9 +241,9 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
     return records
 
 
-def _end(directory: RunDirectory) -> None:
+def _end(directory: RunDirectory, everything: bool) -> None:
     """Board and report of a run that is finished; exit code 1 if a model failed in every trial of it."""
-    _conclude(directory)
+    _conclude(directory, everything)
     exit_for_failed_models(directory)
 
 
@@ -253,8 +256,8 @@ def exit_for_failed_models(directory: RunDirectory) -> None:
         raise typer.Exit(1)
 
 
-def _conclude(directory: RunDirectory) -> Path:
-    """Board on the terminal, report on disk; gives the report."""
+def _conclude(directory: RunDirectory, everything: bool, shows_board: bool = True) -> Path:
+    """Board on the terminal, with `everything` all of its tables and remarks, report on disk; gives the report."""
     with working("loading"):
         from merton.leaderboard.snapshot import store as snapshot
         from merton.leaderboard.snapshot.terminal import render_snapshot
@@ -264,11 +267,12 @@ def _conclude(directory: RunDirectory) -> Path:
     records = _records(directory)
     planned = directory.planned(record.id for record in records)
     unfinished = "" if planned is None or len(records) >= planned else f"{len(records)} of {planned} trials so far"
-    with working("rating"):
-        board = render_snapshot(snapshot.of_trials(records), terminal_width())
     if unfinished:
         print_out(f"{unfinished}: the run is unfinished, so places may still change.")
-    print_out(board)
+    if shows_board:
+        with working("rating"):
+            board = render_snapshot(snapshot.of_trials(records), terminal_width(), everything)
+        print_out(board)
     with working("writing the report"):
         path = write_report(directory.path, planned)
     print_out(f"{unfinished or f'{len(records)} trials'}{_further(directory)}. Report: {path}")

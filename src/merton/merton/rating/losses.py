@@ -58,9 +58,7 @@ def of_agents(scored: Iterable[Success]) -> dict[str, Loss]:
 
 def successes(records: Iterable[TrialRecord]) -> list[Success]:
     """The success of every trial, infrastructure faults apart, which say nothing about the agent."""
-    return [
-        (record.agent, record.case, float(record.success)) for record in records if record.success is not None
-    ]
+    return [(record.agent, record.case, float(record.success)) for record in records if record.success is not None]
 
 
 def grouped(scored: Iterable[Success], key: Callable[[TestCase], str]) -> dict[str, dict[str, Loss]]:

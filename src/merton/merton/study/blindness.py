@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.rating.losses import by_agent
+from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 
 WORDS = "0, does not look"
 """In place of the drop of a blind agent and its interval: it is 0 by construction, not by measurement."""

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.pages.words import duration, interval_words, number, percent, readable
+from merton.rating.losses import Loss
 from merton.results.text import counted, printable
 from merton.statistics.intervals import Interval
 from merton.study import thresholds
 from merton.study.hardest import hardest
 from merton.study.largest_drop import LargestDrop, Rival, largest_drop
-from merton.rating.losses import Loss
 from merton.study.thresholds import Threshold
 
 LEAST_LOSS = 0.01

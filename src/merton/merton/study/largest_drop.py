@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.rating.losses import Loss
 from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter
 from merton.statistics.paired import drop_interval, paired_interval
-from merton.rating.losses import Loss
 
 
 @dataclass(frozen=True)

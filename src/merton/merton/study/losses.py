@@ -40,9 +40,7 @@ def by_task(records: Iterable[TrialRecord], agents: Sequence[str]) -> list[Group
     return _groups(records, agents, lambda case: case.task)
 
 
-def _groups(
-    records: Iterable[TrialRecord], agents: Sequence[str], key: Callable[[TestCase], str]
-) -> list[Group]:
+def _groups(records: Iterable[TrialRecord], agents: Sequence[str], key: Callable[[TestCase], str]) -> list[Group]:
     losses = grouped(successes(record for record in records if record.agent in agents), key)
     found = [
         Group(name, tuple(sorted(rows.values(), key=lambda loss: (-loss.points, loss.agent))))

@@ -25,6 +25,7 @@ from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
 from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.receipts import Receipt
+from merton.results.metrics import DEFAULT_METRIC
 from merton.results.store import open_record
 from merton.web.access import AccessMiddleware, listening, problem
 from merton.web.serving import add_refusals, address_of, serve
@@ -46,6 +47,7 @@ def create_app(
     closed: str | None = None,
     now: Callable[[], datetime] | None = None,
     title: str | None = None,
+    metric: str = DEFAULT_METRIC,
 ) -> FastAPI:
     """The server of a record's board, as an ASGI application. The first snapshot is taken before it is returned.
 
@@ -57,9 +59,10 @@ def create_app(
         closed: why no submissions are taken, one sentence; None if they are.
         now: the clock of submissions (UTC); that of the machine if None.
         title: of the pages; None: the names of the matrices and experiments.
+        metric: of `merton.results.metrics`, by which trials are rated.
 
     Raises:
-        InputError: there is no such record, or the file of tokens is invalid.
+        InputError: there is no such record or metric, or the file of tokens is invalid.
         InfrastructureError: the record cannot be read, or the pages cannot be written.
     """
     where = str(record)
@@ -69,7 +72,7 @@ def create_app(
             return rules.submit(store.database, archive, manufacturer, now() if now else None)
 
     uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
-    publisher = Publisher(where, title)
+    publisher = Publisher(where, title, metric)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -117,6 +120,7 @@ def run(
     tokens: Path | None = None,
     names: Iterable[str] = (),
     title: str | None = None,
+    metric: str = DEFAULT_METRIC,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve a record's board until Ctrl-C.
@@ -125,7 +129,7 @@ def run(
     the board is only shown.
 
     Args:
-        record, tokens, names, title: as in `create_app`.
+        record, tokens, names, title, metric: as in `create_app`.
         host: name or address to listen on.
         port: 0 takes a free one.
         say: called with each step, and with the address.
@@ -139,7 +143,7 @@ def run(
         closed = "this server takes no submissions: it can be reached from elsewhere and was started without --tokens"
     with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
-        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed, title=title)
+        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed, title=title, metric=metric)
         known = app.state.uploads.tokens
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # `uploads` logs broken forms itself
         say(f"the board is at {address_of(bound, host)}" + (f"; {closed}" if closed else ""))

@@ -33,6 +33,7 @@ class BoardAnswer(BaseModel):
 
     snapshot_sha256: str = Field(description="Of the whole snapshot; also the ETag.")
     name: str = Field(description="Of the snapshot.")
+    metric: str = Field(description="By which trials are rated: success, progress, above_floor or execution.")
     method: str = Field(description="How the ranks were made.")
     merton_version: str = Field(description="Of the code that took the snapshot.")
     schema_version: int = Field(description="Of the record.")

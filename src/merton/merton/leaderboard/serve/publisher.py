@@ -25,7 +25,7 @@ from merton.leaderboard.snapshot.store import StoredSnapshot
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, current_window, submissions
 from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
-from merton.results.metrics import SUBMITTED_METRIC
+from merton.results.metrics import DEFAULT_METRIC, checked_metric
 from merton.results.store import ResultStore, open_record
 
 CHECK_PERIOD_S = 5.0
@@ -61,8 +61,8 @@ class Edition:
     stored: tuple[StoredSnapshot, ...]
 
 
-Make = Callable[[str, Path, "str | None"], Edition]
-"""Makes the edition of a record, with its pages in a folder, under a title (see `write_site`)."""
+Make = Callable[[str, Path, "str | None", str], Edition]
+"""Makes the edition of a record, with its pages in a folder, under a title (see `write_site`), by a metric."""
 
 
 @dataclass(frozen=True)
@@ -91,18 +91,19 @@ class Publisher:
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
         title: of the pages, as in `write_site`.
+        metric: of `merton.results.metrics`, by which trials are rated.
 
     Attributes:
         current: the edition that is served; always whole.
         problem: why it could not be renewed, one sentence without paths; None if it is up to date.
 
     Raises:
-        InputError: there is no such record.
+        InputError: there is no such record, no such metric, or the metric needs trials that are not there.
         InfrastructureError: it cannot be read and holds no earlier snapshot; or the pages cannot be written.
     """
 
-    def __init__(self, record: str, title: str | None = None) -> None:
-        self.record, self.title = record, title
+    def __init__(self, record: str, title: str | None = None, metric: str = DEFAULT_METRIC) -> None:
+        self.record, self.title, self.metric = record, title, checked_metric(metric)
         self.problem: str | None = None
         self._state: object = None
         self._stop = threading.Event()
@@ -156,7 +157,7 @@ class Publisher:
             state = record_state(self.record)
             if state == self._state and self.problem is None:
                 return False
-            self.current = _published(self.record, make or make_edition, self.title)
+            self.current = _published(self.record, make or make_edition, self.title, self.metric)
         except Exception as error:  # after any fault the old board is better than none
             self._failed(error)
             return False
@@ -166,11 +167,11 @@ class Publisher:
     def _first(self) -> Published:
         self._state = record_state(self.record)
         try:
-            return _published(self.record, make_edition, self.title)
+            return _published(self.record, make_edition, self.title, self.metric)
         except PagesError:
             raise
         except InfrastructureError as error:
-            published = _published(self.record, _stored_edition, self.title)
+            published = _published(self.record, _stored_edition, self.title, self.metric)
             self._failed(error)
             return published
 
@@ -194,33 +195,32 @@ class Publisher:
             self.refresh(self._made_in_process)
             pause_s = PAUSE_FACTOR * (time.monotonic() - started)
 
-    def _made_in_process(self, record: str, folder: Path, title: str | None) -> Edition:
+    def _made_in_process(self, record: str, folder: Path, title: str | None, metric: str) -> Edition:
         """`make_edition` in another process, so that rating does not slow down requests."""
         self._workers = worker_pool(1)
         try:
-            return self._workers.submit(make_edition, record, folder, title).result()
+            return self._workers.submit(make_edition, record, folder, title, metric).result()
         finally:
             workers, self._workers = self._workers, None
             stop_workers(workers)
 
 
-def make_edition(record: str, folder: Path, title: str | None = None) -> Edition:
-    """Take a snapshot and write its pages into a new folder.
-
-    It is by the metric of submissions, so that a board does not change its metric with the first one.
+def make_edition(record: str, folder: Path, title: str | None = None, metric: str = DEFAULT_METRIC) -> Edition:
+    """Take a snapshot and write its pages into a new folder; the same snapshot as `leaderboard show` and `build` take.
 
     Raises:
+        InputError: the metric needs trials that are not there.
         PagesError: the pages cannot be written.
         MertonError: the record cannot be read.
     """
     with open_record(record, read_only=True) as store:
-        return _edition(store, snapshots.take(store, metric=SUBMITTED_METRIC), folder, title)
+        return _edition(store, snapshots.take(store, metric=metric), folder, title)
 
 
-def _stored_edition(record: str, folder: Path, title: str | None) -> Edition:
-    """The edition of the newest snapshot that the record holds, if none can be taken."""
+def _stored_edition(record: str, folder: Path, title: str | None, metric: str) -> Edition:
+    """The edition of the newest snapshot by the metric that the record holds, if none can be taken."""
     with open_record(record, read_only=True) as store:
-        stored = snapshots.latest(store)
+        stored = snapshots.latest(store, metric)
         if stored is None:
             raise InfrastructureError("the record cannot be read, and it holds no earlier snapshot")
         return _edition(store, stored, folder, title)
@@ -242,7 +242,7 @@ def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | 
     )
 
 
-def _published(record: str, make: Make, title: str | None) -> Published:
+def _published(record: str, make: Make, title: str | None, metric: str) -> Published:
     """An edition, with its pages in a folder that is removed with the last reference to it."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="merton_leaderboard_"))
@@ -250,7 +250,7 @@ def _published(record: str, make: Make, title: str | None) -> Published:
         raise PagesError(f"the pages of the board cannot be written: {error.strerror}") from error
     try:
         root = folder / "site"
-        edition = make(record, root, title)
+        edition = make(record, root, title, metric)
         published = Published(
             **{field.name: getattr(edition, field.name) for field in fields(Edition)},
             head=replace(edition.snapshot, agents=(), cases=(), matches=(), boards=()),

@@ -105,7 +105,7 @@ def distribution(
     for p, rating in oracles:
         parts.append(tag("line", x1=x(rating), x2=x(rating), y1=top - 8, y2=bottom, class_="oracle"))
         parts.append(
-            tag("text", f"oracle {100 * p:g} %", x=x(rating), y=top - 20, text_anchor="middle", class_="strong")
+            tag("text", f"target {100 * p:g} %", x=x(rating), y=top - 20, text_anchor="middle", class_="strong")
         )
     parts.append(_upright("number of cases", 14, (top + axis) / 2))
     parts.append(_upright("of agents", 14, (axis + bottom - 26.0) / 2))
@@ -172,7 +172,7 @@ def _agent_ticks(
     if agents:
         name, rating = max(agents, key=lambda item: item[1])
         anchor = "end" if x(rating) > middle else "start"
-        yield tag("text", f"best agent: {name}", x=x(rating), y=bottom + 34, text_anchor=anchor, class_="strong")
+        yield tag("text", f"highest: {name}", x=x(rating), y=bottom + 34, text_anchor=anchor, class_="strong")
         yield tag("line", x1=x(rating), x2=x(rating), y1=bottom - 16, y2=bottom + 22, class_="agent-tick")
 
 

@@ -10,8 +10,10 @@ from operator import itemgetter
 from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.leaderboard.snapshot.groups import TRIAL_BOARDS
 from merton.perception.distortion import all_distortions
 from merton.rating.predictions import predicted_score
+from merton.results.metrics import DEFAULT_METRIC
 from merton.results.text import distinct_names
 from merton.statistics.means import mean
 
@@ -175,12 +177,12 @@ class View:
         return sorted(met, key=lambda meeting: self.place[meeting.case])
 
     def by_task(self, agent: int) -> list[Group]:
-        """An agent's scores by task, foreign cases by source."""
-        return self._grouped(agent, self.task)
+        """An agent's scores of distorted trials by task, of foreign cases by source."""
+        return self._grouped(agent, lambda case: "" if case.level == 0 else self.task(case))
 
     def by_family(self, agent: int) -> list[Group]:
-        """An agent's scores by family of distortion, without foreign cases."""
-        return self._grouped(agent, lambda case: self.family(case) if case.level is not None else "")
+        """An agent's scores of distorted trials by family of distortion, without foreign cases."""
+        return self._grouped(agent, lambda case: self.family(case) if case.level else "")
 
     def heat(self, agent: int) -> list[HeatRow]:
         """An agent's distorted scores by distortion and level; each family's own line before its distortions."""
@@ -204,6 +206,15 @@ class View:
     def board_rows(self, agent: int) -> list[tuple[Board, BoardRow]]:
         """Every board that has a row of the agent, and that row."""
         return [(board, row) for board in self.boards for row in board.rows if row.agent == agent]
+
+    def is_of_trials(self, board: Board) -> bool:
+        """Whether a board groups the trials of the snapshot; its agents have a drop beside its cells."""
+        return board.name in TRIAL_BOARDS
+
+    def shows_total(self, board: Board) -> bool:
+        """Whether a board needs a column of totals: by success the total is the drop's distorted share already."""
+        rows = (self.snapshot.agents[row.agent] for row in board.rows if isinstance(row.agent, int))
+        return not (self.is_of_trials(board) and self.snapshot.metric == DEFAULT_METRIC and all(row.drop for row in rows))
 
     def rated(self, method: str) -> tuple[list[tuple[AgentRow, Standing]], list[tuple[CaseRow, Standing]]]:
         """Agents and cases that have a rating by "likelihood" or "agi_elo"."""

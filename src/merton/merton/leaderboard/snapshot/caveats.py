@@ -118,9 +118,9 @@ def submission_caveats(inputs: Inputs) -> Iterator[str]:
         shown = ", ".join(printable(name, 80) for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         verb, where = ("states", "is") if len(names) == 1 else ("state", "are")
+        metric = inputs.metric.replace("_", " ")
         yield (
-            f"{counted(len(names), 'submission')} {verb} no {inputs.metric.replace('_', ' ')} of trials and {where} not "
-            f"on this board: {shown}{more}. One of format 1 states execution alone."
+            f"{counted(len(names), 'submission')} {verb} no {metric} of trials and {where} not on this board: {shown}{more}. One of format 1 states execution alone."
         )
 
 

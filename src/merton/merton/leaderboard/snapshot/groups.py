@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell, missing_cell, ranked
 from merton.leaderboard.snapshot.contents import CaseRow
@@ -14,13 +15,26 @@ from merton.rating.checking import Floats, Integers, MatchTable
 from merton.results.metrics import DEFAULT_METRIC
 from merton.statistics.means import mean_interval
 
-_NOTE = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
+TRIAL_BOARDS = ("task", "distortion", "level")
+"""Boards of Merton's own cases; their totals are one number of an agent."""
+
+UNDISTORTED = "undistorted"
+"""The column of undistorted trials beside those of distortions and levels."""
+
+_MEAN_OF_COLUMNS = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
+_MEAN_OF_DISTORTED = (
+    "The total is the mean of all distorted trials, the same on the boards by task, distortion and level; without one "
+    "of the columns there is no total."
+)
 
 
 def group_boards(
     table: MatchTable, cases: Iterable[CaseRow], agents: Sequence[str], metric: str = DEFAULT_METRIC
 ) -> tuple[Board, ...]:
     """Boards by task, distortion and level of Merton's cases, by source of imported ones; empty ones are left out.
+
+    By task they are of distorted trials; the other two have the undistorted ones in a column of their own. Where no
+    trial is distorted, all are of the undistorted ones.
 
     Args:
         table: the matches.
@@ -31,22 +45,39 @@ def group_boards(
     row_of = {case.id: case for case in cases}
     scores = metric.replace("_", " ").capitalize()
     met = [row_of[case] for case in table.case_ids]
+    is_distorted = np.array([bool(case.level) for case in met], dtype=bool)
+    counts = is_distorted if is_distorted.any() else np.array([case.level is not None for case in met], dtype=bool)
 
-    def labels(column: Callable[[CaseRow], str], is_foreign: bool = False) -> list[str | None]:
-        return [column(case) if (case.level is None) == is_foreign else None for case in met]
+    def labels(column: Callable[[CaseRow], str], undistorted: str | None = UNDISTORTED) -> list[str | None]:
+        return [None if case.level is None else column(case) if case.level else undistorted for case in met]
 
+    of_task: list[str | None] = [case.task if counted else None for case, counted in zip(met, counts, strict=True)]
+    sources = [case.source if case.level is None else None for case in met]
+    every = np.ones(len(met), dtype=bool)
     found = (
-        _board("task", f"{scores} by task", labels(lambda case: case.task), table, agents),
-        _board("distortion", f"{scores} by distortion", labels(lambda case: case.distortion), table, agents),
-        _board("level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents),
-        _board("source", "Imported scores by source", labels(lambda case: case.source, True), table, agents),
+        _board("task", f"{scores} by task", of_task, table, agents, counts),
+        _board("distortion", f"{scores} by distortion", labels(lambda case: case.distortion), table, agents, counts),
+        _board("level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents, counts),
+        _board("source", "Imported scores by source", sources, table, agents, every),
     )
     return tuple(board for board in found if board.columns)
 
 
-def _board(name: str, title: str, labels: Sequence[str | None], table: MatchTable, agents: Sequence[str]) -> Board:
-    """The board whose columns are the labels; `labels` has one for each case of the table, None for no column."""
-    columns = sorted({label for label in labels if label is not None})
+def _board(
+    name: str,
+    title: str,
+    labels: Sequence[str | None],
+    table: MatchTable,
+    agents: Sequence[str],
+    counts: NDArray[np.bool_],
+) -> Board:
+    """The board whose columns are the labels.
+
+    Args:
+        labels: one for each case of the table, None for no column.
+        counts: (cases,) whether a case counts in the total.
+    """
+    columns = sorted({label for label in labels if label is not None}, key=lambda label: (label != UNDISTORTED, label))
     place = {label: index for index, label in enumerate(columns)}
     column_of = np.array([-1 if label is None else place[label] for label in labels], dtype=np.int64)
     ends = np.searchsorted(table.agents, np.arange(len(table.agent_ids) + 1))
@@ -57,11 +88,17 @@ def _board(name: str, title: str, labels: Sequence[str | None], table: MatchTabl
         if (column < 0).all():
             continue
         cells = tuple(_cell(table, cases[column == index], scores[column == index]) for index in range(len(columns)))
-        inside = column >= 0
-        rows.append(BoardRow(agent, None, _total(table, cells, cases[inside], scores[inside], column[inside]), cells))
+        inside = (column >= 0) & counts[cases]
+        if name in TRIAL_BOARDS:
+            is_whole = all(cell.score is not None for cell in cells)
+            total = _cell(table, cases[inside], scores[inside]) if is_whole else missing_cell("", int(inside.sum()))
+        else:
+            total = _mean_of_columns(table, cells, cases[inside], scores[inside], column[inside])
+        rows.append(BoardRow(agent, None, total, cells))
     index = {agent: place for place, agent in enumerate(agents)}
+    note = _MEAN_OF_DISTORTED if name in TRIAL_BOARDS else _MEAN_OF_COLUMNS
     return Board(
-        name, title, _NOTE, tuple(columns), tuple(replace(row, agent=index[str(row.agent)]) for row in ranked(rows))
+        name, title, note, tuple(columns), tuple(replace(row, agent=index[str(row.agent)]) for row in ranked(rows))
     )
 
 
@@ -69,7 +106,7 @@ def _cell(table: MatchTable, cases: Integers, scores: Floats) -> BoardCell:
     return group_cell(scores, table.scenes[cases], table.scene_count(cases))
 
 
-def _total(
+def _mean_of_columns(
     table: MatchTable, cells: Sequence[BoardCell], cases: Integers, scores: Floats, columns: Integers
 ) -> BoardCell:
     """The mean of an agent's cells; a scene has scores in several columns, so their errors are not independent."""

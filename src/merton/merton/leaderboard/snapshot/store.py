@@ -191,13 +191,15 @@ def load(store: ResultStore, id: int) -> Snapshot:
     return from_json(content)
 
 
-def latest(store: ResultStore) -> Snapshot | None:
-    """The newest stored snapshot that is intact and of this version, to show if none can be taken now; else None."""
+def latest(store: ResultStore, metric: str = DEFAULT_METRIC) -> Snapshot | None:
+    """The newest stored snapshot by a metric that is intact and of this version, to show if none can be taken now."""
     for stored in reversed(snapshots(store)):
         try:
-            return load(store, stored.id)
+            found = load(store, stored.id)
         except (InfrastructureError, InputError):
             continue
+        if found.metric == metric:
+            return found
     return None
 
 

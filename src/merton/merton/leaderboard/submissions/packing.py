@@ -135,9 +135,7 @@ def _packed(manifest: Manifest, stated: Stated, columns: Sequence[str] = SUCCESS
     return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(stated.scores, executions, columns)})
 
 
-def _scores_of(
-    store: ResultStore, connection: sa.Connection, agent: str, dataset: str | None
-) -> tuple[str, Stated]:
+def _scores_of(store: ResultStore, connection: sa.Connection, agent: str, dataset: str | None) -> tuple[str, Stated]:
     """The dataset, by name or the only one of the agent, and the agent's scores in it."""
     scores = _scores_by_dataset(store, agent)
     if not scores:

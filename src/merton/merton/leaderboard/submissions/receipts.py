@@ -147,9 +147,7 @@ def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Boa
     return sorted(entries, key=lambda entry: entry.receipt.agent_id)
 
 
-def _scores(
-    connection: sa.Connection, table: sa.Table, shown: Iterable[str]
-) -> dict[str, list[tuple[str, float]]]:
+def _scores(connection: sa.Connection, table: sa.Table, shown: Iterable[str]) -> dict[str, list[tuple[str, float]]]:
     """Id to (item, score) of these submissions; those of many years need not be read."""
     found: dict[str, list[tuple[str, float]]] = {id: [] for id in shown}
     statement = sa.select(table.c.submission, table.c.item, table.c.score).where(table.c.submission.in_(found))
