@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from merton.leaderboard.snapshot.contents import Snapshot
-from merton.rating.losses import Loss, by_agent
+from merton.results.losses import Loss, by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.statistics.intervals import Interval

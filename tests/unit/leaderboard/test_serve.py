@@ -715,8 +715,8 @@ def test_the_snapshot_of_another_process_is_the_same(record: Path) -> None:
     assert publisher.current is not old
     assert publisher.current.sha256 == old.sha256
     assert (publisher.current.snapshot.metric, publisher.current.snapshot.name) == (
-        "execution",
-        "leaderboard-execution",
+        "success",
+        "leaderboard",
     )
     assert sorted(publisher.current.files) == sorted(old.files)
 

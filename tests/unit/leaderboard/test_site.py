@@ -249,12 +249,12 @@ def test_a_stored_snapshot_is_no_history_of_itself(run: Path, tmp_path: Path) ->
 
 def test_missing_values_have_a_reason_and_are_listed_last(foreign_site: Path) -> None:
     index = Page(foreign_site / "index.html")
-    assert "missing: no trials" in index.text
+    assert "missing: no undistorted trials" in index.text
     rows = re.findall(r"<tr>\s*<td>(\d+)</td>", index.content)
     assert rows == sorted(rows)
-    assert re.search(r"<li><sup>a</sup> withheld: the matches leave it open, see the warnings</li>", index.content)
+    assert re.search(r"<li><sup>a</sup> no undistorted trials</li>", index.content)
     assert re.search(r"–<sup>b</sup>", index.content)
-    assert re.search(r"<li><sup>b</sup> no trials</li>", index.content)
+    assert re.search(r"<li><sup>b</sup> withheld: the matches leave it open, see the warnings</li>", index.content)
     matrix = Page(foreign_site / "boards" / "cases-mteb.html")
     assert [link for link in matrix.links if link.startswith("../submit")] == ["../submit"]
     assert "submit" not in {Path(link).name for link in Page(foreign_site / "methods.html").links} - {"submit"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sqlite3
 import threading
 import traceback
 from collections.abc import Callable
@@ -85,7 +86,9 @@ def local(tmp_path: Path) -> Any:
         yield opened
 
 
-def archived(scores: dict[str, float] | None = None, **changes: object) -> io.BytesIO:
+def archived(
+    scores: dict[str, float] | None = None, executions: dict[str, float] | None = None, **changes: object
+) -> io.BytesIO:
     """A submission that is in order but for the changes."""
     scores = dict.fromkeys(ITEMS, 0.5) if scores is None else scores
     fields: dict[str, Any] = {
@@ -99,7 +102,7 @@ def archived(scores: dict[str, float] | None = None, **changes: object) -> io.By
         **changes,
     }
     manifest = Manifest.model_construct(**fields)
-    return io.BytesIO(pack({"manifest.json": manifest_bytes(manifest), "scores.csv": scores_bytes(scores)}))
+    return io.BytesIO(pack({"manifest.json": manifest_bytes(manifest), "scores.csv": scores_bytes(scores, executions)}))
 
 
 def refusal(database: Database, source: io.BytesIO, now: datetime = NOVEMBER, who: str | None = None) -> RefusedError:
@@ -118,9 +121,9 @@ def taken(database: Database, now: datetime = NOVEMBER) -> list[receipts.Receipt
         return receipts.submissions(connection, now)
 
 
-def shown(database: Database, now: datetime) -> dict[str, dict[str, float]]:
+def shown(database: Database, now: datetime, metric: str = "success") -> dict[str, dict[str, float]]:
     with database.reading() as connection:
-        return {entry.receipt.agent_id: dict(entry.scores) for entry in on_board(connection, now)}
+        return {entry.receipt.agent_id: dict(entry.of_trials(metric)) for entry in on_board(connection, now)}
 
 
 def test_an_accepted_submission_is_in_the_record_with_its_receipt(database: Database) -> None:
@@ -530,7 +533,19 @@ def test_a_packed_submission_is_accepted_and_has_the_trials_scores(local: Databa
     assert sorted(files) == ["manifest.json", "scores.csv"]
     submit(local, io.BytesIO(data), now=NOVEMBER)
     expected = {item: 0.25 * number for number, item in enumerate(ITEMS)}
-    assert shown(local, day("2026-11-30")) == {"servo 1.0 (ACME)": expected}
+    assert shown(local, day("2026-11-30"), "execution") == {"servo 1.0 (ACME)": expected}
+    assert shown(local, day("2026-11-30")) == {"servo 1.0 (ACME)": dict.fromkeys(ITEMS, 0.0)}
+    assert shown(local, day("2026-11-30"), "progress") == {"servo 1.0 (ACME)": {}}
+
+
+def test_a_record_older_than_the_table_of_executions_takes_them_in(tmp_path: Path) -> None:
+    fill(tmp_path / "record.sqlite")
+    with sqlite3.connect(tmp_path / "record.sqlite") as connection:
+        connection.execute("DROP TABLE submission_executions")
+    with Database(tmp_path / "record.sqlite") as database:
+        assert shown(database, day("2026-11-30")) == {}
+        submit(database, archived(executions=dict.fromkeys(ITEMS, 0.25)), now=NOVEMBER)
+        assert shown(database, day("2026-11-30"), "execution") == {"servo 1 (ACME)": dict.fromkeys(ITEMS, 0.25)}
 
 
 def test_packing_uses_the_record_and_names_missing_facts(tmp_path: Path) -> None:

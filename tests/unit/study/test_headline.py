@@ -9,7 +9,7 @@ import pytest
 from headline_claims import study
 
 from merton.leaderboard.snapshot.store import of_trials
-from merton.rating.losses import Loss, by_agent
+from merton.results.losses import Loss, by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.statistics.intervals import Interval
 from merton.study.headline import headline, most_sensitive

@@ -13,7 +13,7 @@ from fake_run import make_fake_run
 
 from merton.leaderboard.snapshot.store import of_trials
 from merton.pages.words import duration
-from merton.rating.losses import by_agent
+from merton.results.losses import by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import clips, figures, gallery, sections
 from merton.study.headline import headline

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from merton.rating.losses import by_agent
+from merton.results.losses import by_agent
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study.attribution import attribute, chance, changed_by_placebo
 from merton.study.rerun_sample import LEAST, SHARE, Pair, Rerun, pairs_of, rerun_weights

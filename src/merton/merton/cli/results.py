@@ -40,7 +40,7 @@ def list_command(record: Record) -> None:
 def export_command(
     record: Record,
     out: Annotated[Path, typer.Argument(help="A file ending in .parquet, .csv or .json; it is replaced.")],
-    table: Annotated[str, typer.Option(help="trials, scores, matches, agents, cases or experiments.")] = "trials",
+    table: Annotated[str, typer.Option(help="trials, drops, scores, matches, agents, cases, experiments.")] = "trials",
 ) -> None:
     """Write a table of the record to a file."""
     if out.suffix == ".parquet":

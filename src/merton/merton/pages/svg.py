@@ -34,8 +34,9 @@ def series_slots(names: Iterable[str]) -> dict[str, int]:
     return {name: slot for slot, name in slots.items()}
 
 
-MOST_STEPS = 5
-"""Of a scale of ratings, between its ticks (classes t1 .. t5 of the style sheet)."""
+MOST_STEPS = 4
+"""Of a scale of ratings, between its ticks (classes t1 .. t4 of the style sheet): so many numbers stand apart on a
+phone."""
 
 
 class PlottedRating(Protocol):

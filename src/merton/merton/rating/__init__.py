@@ -9,7 +9,6 @@ __all__ = [
     "diagnostics",
     "glicko",
     "likelihood",
-    "losses",
     "metric",
     "paired",
     "placing",

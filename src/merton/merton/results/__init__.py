@@ -7,6 +7,7 @@ __all__ = [
     "database",
     "decisions",
     "export",
+    "losses",
     "matrix",
     "matrix_table",
     "merge",

@@ -47,6 +47,15 @@ TABLES: dict[str, sa.Select[Any]] = {
 MATCHES = {"agent": "string", "case": "string", "score": "float64"}
 """Columns of the table `matches`, which is computed from trials and scores."""
 
+DROPS = {
+    "agent": "string",
+    **dict.fromkeys(("success_undistorted", "success_distorted", "drop", "drop_low", "drop_high"), "float64"),
+    **dict.fromkeys(("distorted_trials", "scenes"), "int64"),
+}
+"""Columns of the table `drops`, which is computed from trials: shares 0..1, drops -1..1 with their 95 % interval."""
+
+COMPUTED = ("matches", "drops")
+
 
 def export(
     store: ResultStore,
@@ -62,7 +71,7 @@ def export(
     Args:
         store: the record.
         path: of the file.
-        table: a name of `TABLES`, or "matches".
+        table: a name of `TABLES`, or of `COMPUTED`.
         further: columns of the table `trials` that the record has not, behind its own: name to the values by agent and
             test case.
 
@@ -76,7 +85,7 @@ def export(
     """
     if path.suffix not in _WRITERS:
         raise InputError(f"cannot export to {path.name!r}: its name must end in one of {', '.join(sorted(_WRITERS))}")
-    if table not in (names := [*TABLES, "matches"]):
+    if table not in (names := [*TABLES, *COMPUTED]):
         raise UnknownNameError("table", table, names)
     with store.database.reading() as connection:
         kinds, each = _rows(store, connection, table)
@@ -103,9 +112,22 @@ def _rows(store: ResultStore, connection: sa.Connection, table: str) -> tuple[di
     if table == "matches":
         matches = store.matches()
         return MATCHES, lambda: iter(matches)
+    if table == "drops":
+        drops = _drops(store)
+        return DROPS, lambda: iter(drops)
     statement = TABLES[table].execution_options(yield_per=ROWS_AT_ONCE)
     kinds = {column.name: _kind(column.type) for column in TABLES[table].selected_columns}
     return kinds, lambda: (tuple(row) for row in connection.execute(statement))
+
+
+def _drops(store: ResultStore) -> list[tuple[Any, ...]]:
+    """The drop of each agent that has one, by agent."""
+    from merton.results.losses import by_agent  # it loads compiled statistics, which no other table needs
+
+    return [
+        (agent, loss.before, loss.after, loss.points, *loss.interval, loss.trials, loss.scenes)
+        for agent, loss in by_agent(store.records()).items()
+    ]
 
 
 def _widened(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from merton.rating.losses import by_agent
+from merton.results.losses import by_agent
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 
 WORDS = "0, does not look"

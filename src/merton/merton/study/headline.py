@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.pages.words import duration, interval_words, number, percent, readable
-from merton.rating.losses import Loss
+from merton.results.losses import Loss
 from merton.results.text import counted, printable
 from merton.statistics.intervals import Interval
 from merton.study import thresholds

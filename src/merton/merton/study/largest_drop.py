@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.rating.losses import Loss
+from merton.results.losses import Loss
 from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_scatter

@@ -1,11 +1,11 @@
-"""The cost of distortion in a report: each agent's drop by distortion and by task; see `merton.rating.losses`."""
+"""The cost of distortion in a report: each agent's drop by distortion and by task; see `merton.results.losses`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from merton.rating.losses import Loss, grouped, successes
+from merton.results.losses import Loss, grouped, successes
 from merton.results.records import TestCase, TrialRecord
 from merton.results.text import count_of
 from merton.statistics.means import mean

@@ -18,8 +18,8 @@ from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, flat
-from merton.rating.losses import by_agent
 from merton.results import export, trial_files
+from merton.results.losses import by_agent
 from merton.results.metrics import METRICS
 from merton.results.records import STAIRCASE, Outcome, TrialRecord
 from merton.results.store import ResultStore

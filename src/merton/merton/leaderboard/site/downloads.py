@@ -29,7 +29,7 @@ def write_downloads(snapshot: Snapshot, folder: Path) -> list[Download]:
     board: list[Sequence[object]] = [_HEADINGS, *(_line(agent) for agent in snapshot.agents)]
     files = (
         ("board.json", to_json(snapshot), "The whole snapshot, canonical: everything on these pages comes from it."),
-        ("board.csv", _csv(board), "The overall board, one agent a line."),
+        ("board.csv", _csv(board), "The overall board, one line per agent, its drop first."),
         ("matches.csv", _csv(_matches(snapshot)), "Every match: agent, case, score of the agent from 0 to 1."),
     )
     for name, content, _ in files:
@@ -37,8 +37,10 @@ def write_downloads(snapshot: Snapshot, folder: Path) -> list[Download]:
     return [Download(name, len(content), hashlib.sha256(content).hexdigest(), note) for name, content, note in files]
 
 
+_DROP = ("undistorted", "distorted", "points", "trials", "scenes")
+_DROP_HEADINGS = ["success_undistorted", "success_distorted", "drop", "drop_trials", "drop_scenes"]
 _PLAIN = (
-    *("id", "version", "weights_sha256", "owner", "rank", "matches", "score", "trials", "successes", "success"),
+    *("id", "version", "weights_sha256", "owner", "rank", "matches", "score", "trials", "successes"),
     *("execution_reference", "execution_distorted", "execution_above_floor", "decision", "cognition"),
     *(
         "emergency_stops",
@@ -52,8 +54,11 @@ _PLAIN = (
     ),
 )
 _HEADINGS = [
-    *_PLAIN,
-    *(f"{name}_{end}" for name in ("score", "success") for end in ("low", "high")),
+    "id",
+    *_DROP_HEADINGS,
+    *("drop_low", "drop_high", "no_drop"),
+    *_PLAIN[1:],
+    *("score_low", "score_high"),
     *("rank_best", "rank_worst"),
     *(f"likelihood_{part}" for part in ("rank", "rating", "low", "high", "flag")),
     *(f"agi_elo_{part}" for part in ("rank", "rating", "rd", "spread", "flag")),
@@ -64,10 +69,14 @@ _WITHHELD = (None, None, None, None, WITHHELD)
 
 def _line(agent: AgentRow) -> list[object]:
     likelihood, elo = agent.likelihood, agent.agi_elo
+    drop = agent.drop
     return [
-        *(getattr(agent, name) for name in _PLAIN),
+        agent.id,
+        *(getattr(drop, name) if drop else None for name in _DROP),
+        *_ends(drop.interval if drop else None),
+        agent.no_drop,
+        *(getattr(agent, name) for name in _PLAIN[1:]),
         *_ends(agent.score_interval),
-        *_ends(agent.success_interval),
         *_ends(agent.rank_range),
         *(
             (likelihood.rank, likelihood.mean, *_ends(likelihood.interval), likelihood.flag)

@@ -214,7 +214,9 @@ class View:
     def shows_total(self, board: Board) -> bool:
         """Whether a board needs a column of totals: by success the total is the drop's distorted share already."""
         rows = (self.snapshot.agents[row.agent] for row in board.rows if isinstance(row.agent, int))
-        return not (self.is_of_trials(board) and self.snapshot.metric == DEFAULT_METRIC and all(row.drop for row in rows))
+        return not (
+            self.is_of_trials(board) and self.snapshot.metric == DEFAULT_METRIC and all(row.drop for row in rows)
+        )
 
     def rated(self, method: str) -> tuple[list[tuple[AgentRow, Standing]], list[tuple[CaseRow, Standing]]]:
         """Agents and cases that have a rating by "likelihood" or "agi_elo"."""

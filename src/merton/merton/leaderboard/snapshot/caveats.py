@@ -115,12 +115,13 @@ def rank_caveats(agents: Sequence[AgentRow], metric: str) -> Iterator[str]:
 def submission_caveats(inputs: Inputs) -> Iterator[str]:
     """A sentence about submissions that state nothing by the metric of the board."""
     if names := sorted(inputs.left_out):
-        shown = ", ".join(printable(name, 80) for name in names[:3])
+        listed = ", ".join(printable(name, 80) for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         verb, where = ("states", "is") if len(names) == 1 else ("state", "are")
         metric = inputs.metric.replace("_", " ")
         yield (
-            f"{counted(len(names), 'submission')} {verb} no {metric} of trials and {where} not on this board: {shown}{more}. One of format 1 states execution alone."
+            f"{counted(len(names), 'submission')} {verb} no {metric} of trials and {where} not on this board: "
+            f"{listed}{more}. One of format 1 states execution alone."
         )
 
 

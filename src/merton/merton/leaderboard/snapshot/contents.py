@@ -69,7 +69,7 @@ class MetricMean:
 
 @dataclass(frozen=True)
 class Drop:
-    """An agent's success undistorted and distorted, paired by task and scene (`merton.rating.losses`).
+    """An agent's success undistorted and distorted, paired by task and scene (`merton.results.losses`).
 
     Attributes:
         undistorted, distorted: shares of successes, 0..1, over the same pairs.

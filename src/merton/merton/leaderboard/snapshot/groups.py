@@ -21,7 +21,9 @@ TRIAL_BOARDS = ("task", "distortion", "level")
 UNDISTORTED = "undistorted"
 """The column of undistorted trials beside those of distortions and levels."""
 
-_MEAN_OF_COLUMNS = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
+_MEAN_OF_COLUMNS = (
+    "The total is the mean of the columns, each of the same weight; without one of them there is no total."
+)
 _MEAN_OF_DISTORTED = (
     "The total is the mean of all distorted trials, the same on the boards by task, distortion and level; without one "
     "of the columns there is no total."
@@ -48,8 +50,8 @@ def group_boards(
     is_distorted = np.array([bool(case.level) for case in met], dtype=bool)
     counts = is_distorted if is_distorted.any() else np.array([case.level is not None for case in met], dtype=bool)
 
-    def labels(column: Callable[[CaseRow], str], undistorted: str | None = UNDISTORTED) -> list[str | None]:
-        return [None if case.level is None else column(case) if case.level else undistorted for case in met]
+    def labels(column: Callable[[CaseRow], str]) -> list[str | None]:
+        return [None if case.level is None else column(case) if case.level else UNDISTORTED for case in met]
 
     of_task: list[str | None] = [case.task if counted else None for case, counted in zip(met, counts, strict=True)]
     sources = [case.source if case.level is None else None for case in met]
@@ -57,7 +59,9 @@ def group_boards(
     found = (
         _board("task", f"{scores} by task", of_task, table, agents, counts),
         _board("distortion", f"{scores} by distortion", labels(lambda case: case.distortion), table, agents, counts),
-        _board("level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents, counts),
+        _board(
+            "level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents, counts
+        ),
         _board("source", "Imported scores by source", sources, table, agents, every),
     )
     return tuple(board for board in found if board.columns)

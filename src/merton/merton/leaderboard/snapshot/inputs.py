@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merton.rating.checking import MatchTable, table_of
-from merton.rating.losses import Success
+from merton.results.losses import Success
 from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 

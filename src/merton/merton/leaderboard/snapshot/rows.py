@@ -14,8 +14,8 @@ from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Drop, Metric
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.ranges import is_compared, rank_ranges
 from merton.rating.checking import MatchTable
-from merton.rating.losses import of_agents, successes
 from merton.rating.predictions import Gap
+from merton.results.losses import of_agents, successes
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
 from merton.statistics.intervals import Interval
