@@ -119,3 +119,11 @@ def test_a_name_keeps_its_colour_whatever_stands_beside_it() -> None:
 def test_colour_and_marker_together_tell_32_agents_apart() -> None:
     drawn = {(index % SERIES_COLORS, str(marker(index, 0.0, 0.0))) for index in range(4 * SERIES_COLORS)}
     assert len(drawn) == 4 * SERIES_COLORS
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "with_sign"),
+    [(0.0, "< .001", "< .001"), (0.0009, "< .001", "< .001"), (0.001, "0.001", "= 0.001"), (None, "–", "= –")],
+)
+def test_no_p_value_is_shown_as_0(value: float | None, text: str, with_sign: str) -> None:
+    assert (words.p_value(value), words.p_value(value, sign=True)) == (text, with_sign)

@@ -69,7 +69,7 @@ def test_the_same_matrix_gives_the_same_page_and_tables(matrix: Path, tmp_path: 
     ]
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
-    assert "oracle 99 %" in said
+    assert "target 99 %" in said
     page = (tmp_path / "one" / "ratings.html").read_text()
     assert all(f'id="{anchor}"' in page for anchor in ("convergence", "agents-by-share", "tail"))
     assert 'id="placed"' not in page
@@ -88,7 +88,7 @@ def test_the_long_tail_is_that_of_the_ratings() -> None:
     for found, ratings in zip(tail.long_tails(table, rated), (rated.likelihood, rated.agi_elo), strict=True):
         hardest = max(case.mean for case in ratings.cases.values())
         assert found.case_ratings[0][1] == found.quantiles[-1][1] == hardest
-        oracles = [item for item in found.beyond if item.is_oracle]
+        oracles = [item for item in found.beyond if item.is_target]
         assert [item.shares[2 - place] for place, item in enumerate(oracles)] == [0.0, 0.0, 0.0]
         for item in found.beyond:
             for p, share in zip((0.5, 0.9, 0.99), item.shares, strict=True):

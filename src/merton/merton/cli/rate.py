@@ -167,9 +167,9 @@ def _tail_table(tail: LongTail) -> Table:
     table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=28)
     for name in ("rating", "<50", "<90", "<99", "gap 50", "gap 90", "gap 99"):
         table.add_column(name, no_wrap=True, justify="right")
-    oracles = [item for item in tail.beyond if item.is_oracle]
-    agents = [item for item in tail.beyond if not item.is_oracle]
-    for item in (*oracles, *agents[:SHOWN]):
+    targets = [item for item in tail.beyond if item.is_target]
+    agents = [item for item in tail.beyond if not item.is_target]
+    for item in (*targets, *agents[:SHOWN]):
         gaps = [f"{gap.gap:.0f}" for gap in item.to_hardest] or ["", "", ""]
         add_row(table, item.name, f"{item.rating:.0f}", *(f"{100 * share:.1f}" for share in item.shares), *gaps)
     if len(agents) > SHOWN:

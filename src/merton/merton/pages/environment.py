@@ -31,6 +31,7 @@ def environment(package: str, **values: object) -> jinja2.Environment:
         interval=words.interval_words,
         beside=words.beside,
         percent=words.percent,
+        p_value=words.p_value,
         words=words.readable,
         moment=words.moment,
     )

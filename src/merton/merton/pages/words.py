@@ -55,6 +55,16 @@ def beside(ends: Sequence[float] | None, digits: int = 2, factor: float = 1.0, s
     return Markup(" <small>{}</small>").format(interval_words(ends, digits, factor, sign)) if ends else Markup()
 
 
+def p_value(value: float | None, sign: bool = False) -> str:
+    """A p-value, 0..1, with three decimals, and "< .001" for a smaller one; with `sign` there is "= " before others.
+
+    A dash for None and NaN.
+    """
+    if value is not None and value < 0.001:
+        return "< .001"
+    return f"{'= ' if sign else ''}{number(value, 3)}"
+
+
 def percent(value: float | None, maximum: float = 1.0) -> str:
     """A share of `maximum` in whole percent, without the sign; a dash for None."""
     return MISSING if value is None else f"{100.0 * value / maximum:.0f}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from merton.pages.words import interval_words, number, signed
+from merton.pages.words import interval_words, number, p_value, signed
 from merton.statistics.intervals import Interval
 from merton.statistics.resampling import Floats, interval, resamples
 from merton.study.outputs import DIMENSIONS
@@ -85,7 +85,7 @@ def _of_trends(stage: str, trends: Mapping[str, Trend]) -> Iterator[Claim]:
 def _fall(trend: Trend) -> str:
     return (
         f"falls by {number(trend.fall)} {interval_words(trend.fall_interval)}, tau {signed(trend.tau)}, "
-        f"p {'< .001' if trend.adjusted < 0.001 else f'= {trend.adjusted:.3f}'}"
+        f"p {p_value(trend.adjusted, sign=True)}"
     )
 
 

@@ -89,7 +89,7 @@ class Predictor:
             ):
                 if clearance.distance_m < margins[at_end]:
                     one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m
-                    message = f"would bring {one} within {distance * 1000:.1f} mm of {other}"
+                    message = f"would bring {one} {_how_near(distance, other)}"
                     return Verdict(code, message, ceil(at[sample]) - 1, one, other, distance), distance
         return None, least
 
@@ -125,6 +125,12 @@ class Predictor:
             return 0
         released = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M
         return int(released.argmax()) if released.any() else len(released)
+
+
+def _how_near(distance_m: float, other: str) -> str:
+    """Such as "within 3.1 mm of table"; below 0 they overlap by so much."""
+    millimetres = f"{abs(distance_m) * 1000:.1f} mm"
+    return f"within {millimetres} of {other}" if distance_m >= 0.0 else f"{millimetres} into {other}"
 
 
 def margins_m(stopping_margin_m: float, distance_m: float) -> tuple[float, float]:

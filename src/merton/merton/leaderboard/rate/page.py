@@ -122,10 +122,10 @@ def _trajectories(item: Convergence, slots: Mapping[str, int]) -> Any:
 
 
 def _distribution(tail: LongTail) -> Any:
-    agents = [(printable(item.name, 40), item.rating) for item in tail.beyond if not item.is_oracle]
-    oracles = list(zip(MASTERY, [item.rating for item in reversed(tail.beyond) if item.is_oracle], strict=True))
+    agents = [(printable(item.name, 40), item.rating) for item in tail.beyond if not item.is_target]
+    targets = list(zip(MASTERY, [item.rating for item in reversed(tail.beyond) if item.is_target], strict=True))
     title = f"Ratings of {len(tail.case_ratings)} cases and {len(agents)} agents by {LABELS[tail.method]}"
-    return figures.distribution([rating for _, rating in tail.case_ratings], agents, oracles, title)
+    return figures.distribution([rating for _, rating in tail.case_ratings], agents, targets, title)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Bar:
 
 
 def _scale(tail: LongTail) -> Any:
-    return rating_scale([_Bar(item.rating, item.interval, item.flag) for item in tail.beyond if not item.is_oracle])
+    return rating_scale([_Bar(item.rating, item.interval, item.flag) for item in tail.beyond if not item.is_target])
 
 
 _Rows = Iterable[Sequence[object]]

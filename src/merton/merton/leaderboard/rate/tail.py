@@ -45,14 +45,14 @@ class HardCase:
 
 @dataclass(frozen=True)
 class Beyond:
-    """The cases beyond one rating, an agent's or an oracle's.
+    """The cases beyond one rating, an agent's or a target's.
 
     Attributes:
-        name: the agent, or "oracle 50 %".
+        name: the agent, or "target 50 %", AGI-Elo's oracle.
         rating: Elo points.
         interval: 95 %; None where none holds.
-        flag: as of the rating; empty for an oracle.
-        is_oracle: whether it is one of the hardest case.
+        flag: as of the rating; empty for a target.
+        is_target: whether it is a target: a score on the hardest case.
         shares: of the cases on which a score below each of `MASTERY` is predicted, 0..1 (the paper's eq. 11); the
             first is the share of the cases rated higher.
         to_hardest, to_share: gaps to scoring each of `MASTERY` on the hardest case and on 99 % of all such cases;
@@ -63,7 +63,7 @@ class Beyond:
     rating: float
     interval: Interval | None
     flag: str
-    is_oracle: bool
+    is_target: bool
     shares: tuple[float, ...]
     to_hardest: tuple[Gap, ...] = ()
     to_share: tuple[Gap, ...] = ()
@@ -77,7 +77,7 @@ class LongTail:
         method: "likelihood" or "agi_elo".
         case_ratings: of all cases, the hardest first.
         quantiles: (share of the cases, rating that so many are not above).
-        beyond: the oracles, highest first, and then the agents, best first.
+        beyond: the targets, highest first, and then the agents, best first.
         hardest: the hardest cases, at most `HARDEST`.
     """
 
@@ -105,7 +105,7 @@ def _long_tail(
     hardest = float(ratings[0])
     fitted = rated.likelihood if method == "likelihood" else None
     beyond = [
-        Beyond(f"oracle {100 * p:g} %", oracle(hardest, p), None, "", True, _shares(oracle(hardest, p), ratings))
+        Beyond(f"target {100 * p:g} %", oracle(hardest, p), None, "", True, _shares(oracle(hardest, p), ratings))
         for p in reversed(MASTERY)
     ]
     for name in sorted(agents, key=lambda name: (-agents[name].mean, name)):
