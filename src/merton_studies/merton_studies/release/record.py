@@ -13,7 +13,7 @@ from typing import Any
 from merton.errors import InputError
 from merton.experiment.run import arm_of
 from merton.experiment.run_names import find_run
-from merton.leaderboard.snapshot.contents import Snapshot, Standing
+from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_json
 from merton.pages.words import flat
 from merton.progress import OnStep
@@ -69,6 +69,12 @@ AGENT_FIELDS = (
     Field("agent", "string", "id of the agent"),
     Field("version", "string", "of the agent; empty if unknown"),
     Field("weights_sha256", "string", "of its weights; empty if unknown"),
+    Field("success_undistorted", "float64", "share of undistorted trials that did the task, 0..1"),
+    Field("success_distorted", "float64", "the same of the distorted trials paired with them, 0..1"),
+    Field("drop", "float64", "success_undistorted less success_distorted, -1..1"),
+    Field("drop_low", "float64", "lower end of the 95 % interval of drop, clustered by scene"),
+    Field("drop_high", "float64", "upper end of the 95 % interval of drop, clustered by scene"),
+    Field("no_drop", "string", "why there is no drop; empty if there is one"),
     *_STANDING,
     Field("score_low", "float64", "lower end of the 95 % interval of score, clustered by scene"),
     Field("score_high", "float64", "upper end of the 95 % interval of score, clustered by scene"),
@@ -227,7 +233,19 @@ def _agents(snapshots: Sequence[Snapshot]) -> Iterator[tuple[str, Row]]:
             low, high = one.score_interval or (None, None)
             plain = {name: getattr(one, name) for name in ("version", "weights_sha256", "matches", "score", "trials")}
             own = {"board": snapshot.name, "agent": one.id, "score_low": low, "score_high": high, "scenes": one.scenes}
-            yield TEST, plain | own | _standing(one.likelihood, one.agi_elo) | {"rank": one.rank}
+            yield TEST, plain | own | _drop(one) | _standing(one.likelihood, one.agi_elo) | {"rank": one.rank}
+
+
+def _drop(one: AgentRow) -> dict[str, Any]:
+    low, high = one.drop.interval if one.drop else (None, None)
+    return {
+        "success_undistorted": one.drop and one.drop.undistorted,
+        "success_distorted": one.drop and one.drop.distorted,
+        "drop": one.drop and one.drop.points,
+        "drop_low": low,
+        "drop_high": high,
+        "no_drop": one.no_drop,
+    }
 
 
 def _cases(snapshots: Sequence[Snapshot]) -> Iterator[tuple[str, Row]]:
