@@ -91,10 +91,9 @@ def visit(browser: Any) -> Iterator[Visit]:
 
 
 def names(page: Any) -> list[str]:
-    """The row headings of the page's main table that can be seen, from top to bottom."""
-    return [
-        cell.inner_text().split("\n")[0] for cell in page.locator("table[data-filtered] tbody tr:visible > th").all()
-    ]
+    """The row headings of the page's main table that can be seen, without their marks, from top to bottom."""
+    seen = page.locator("table[data-filtered] tbody tr:visible > th").all()
+    return [cell.inner_text().split("\n")[0].removesuffix(" floor") for cell in seen]
 
 
 def unfold(page: Any) -> None:
