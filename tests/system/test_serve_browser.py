@@ -87,9 +87,9 @@ def fits(page: Any) -> bool:
 
 
 def names(page: Any) -> list[str]:
-    """The agents or cases that can be seen in the page's main table, from top to bottom."""
+    """The agents or cases that can be seen, without their marks, in the page's main table, from top to bottom."""
     heads = page.locator("table[data-filtered] tbody tr:visible > th").all()
-    return [head.inner_text().split("\n")[0] for head in heads]
+    return [head.inner_text().split("\n")[0].removesuffix(" floor") for head in heads]
 
 
 def test_from_the_board_to_a_case(page: Any, address: str) -> None:
