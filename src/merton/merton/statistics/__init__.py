@@ -18,4 +18,5 @@ __all__ = [
     "resampling",
     "risk",
     "sequential",
+    "unpaired",
 ]

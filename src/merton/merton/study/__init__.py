@@ -3,6 +3,10 @@
 __all__ = [
     "attribution",
     "beside",
+    "changed_settings",
+    "compared",
+    "compared_page",
+    "compared_words",
     "execution",
     "execution_page",
     "execution_study",

@@ -1,0 +1,129 @@
+"""The settings in which two runs differ: keys of the experiment, models of the agents, versions, the arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from merton.pages.words import flat
+from merton.results import trial_files
+from merton.results.records import AgentRecord, ExperimentRecord
+from merton.results.store import ResultStore
+from merton.results.text import MISSING, one_line
+from merton.study.compared import AgentPair
+
+NO_SETTINGS = frozenset(
+    ("id", "created", "cores", "finished", "wall_s", "experiment_sha256", "design", "blind_agents")
+    + ("reference_runs_added", "changes", "source", "kind", "verdict")
+)
+"""Entries of run.json that are no settings: names, times, results, and those that the experiment itself has."""
+LISTS = ("tasks", "distortions")
+"""Keys of the experiment's file that stand for themselves; all others with their defaults are in run.json's design."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one side.
+
+    Attributes:
+        experiment: key of the experiment to its value; nested keys are joined by " · ".
+        agents: id to the models, with their versions where they are known.
+        system: versions, the arm and the machine, by name.
+    """
+
+    experiment: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, str] = field(default_factory=dict)
+    system: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting that differs, in words; a dash for a side that does not say it."""
+
+    name: str
+    first: str
+    second: str
+
+
+def settings(store: ResultStore, run: Path | None) -> Settings:
+    """The settings of a record, with those of the run's folder if it is one; needs no catalogue of models."""
+    named = {about.id: _version(about) for about in store.agents()}
+    facts = trial_files.json_object(run / "run.json") if run else None
+    if run is None or facts is None:
+        return Settings({}, named, _recorded(store.experiment_records()))
+    spec = _experiment(run / "experiment.yaml")
+    agents = _models(spec) | {agent: text for agent, text in named.items() if text}
+    design = facts.get("design")
+    own = {"name": spec.get("name")} | {key: spec.get(key) or () for key in LISTS}
+    own |= design if isinstance(design, Mapping) else {}
+    system = {key: value for key, value in facts.items() if key not in NO_SETTINGS and key != "seed"}
+    return Settings(_flat(own | {"seed": facts.get("seed")}), agents, _flat(system))
+
+
+def changes(first: Settings, second: Settings, pairs: Iterable[AgentPair]) -> list[Change]:
+    """What differs, agents first, then the experiment, then the system; of agents those that are compared."""
+    found = []
+    for pair in pairs:
+        models = first.agents.get(pair.first, ""), second.agents.get(pair.second, "")
+        if models[0] != models[1]:
+            found.append(Change(f"agent {pair.name}", models[0] or MISSING, models[1] or MISSING))
+    for one, other in ((first.experiment, second.experiment), (first.system, second.system)):
+        if one and other:
+            found += _changes(one, other)
+    return found
+
+
+def _changes(one: Mapping[str, str], other: Mapping[str, str]) -> list[Change]:
+    names = [name for name in dict.fromkeys((*one, *other)) if one.get(name) != other.get(name)]
+    texts = {name: (one.get(name, MISSING), other.get(name, MISSING)) for name in names}
+    return [Change(name, *(_apart(*both) if name in LISTS else both)) for name, both in texts.items()]
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Two lists without the members that both have, whose number stands behind them."""
+    parts = one.split(", "), other.split(", ")
+    shared = [part for part in parts[0] if part in parts[1]]
+    if not shared:
+        return one or "none", other or "none"
+    left = [", ".join(part for part in own if part not in shared) or "none" for own in parts]
+    return f"{left[0]} (and {len(shared)} in both)", f"{left[1]} (and {len(shared)} in both)"
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: one_line(text, 400) for name, text in flat(values)}
+
+
+def _version(about: AgentRecord) -> str:
+    parts = (about.version, about.weights_sha256 and f"weights {about.weights_sha256[:12]}")
+    return ", ".join(part for part in parts if part)
+
+
+def _recorded(experiments: Sequence[ExperimentRecord]) -> dict[str, str]:
+    """What a record tells of its experiments; of several, all values of each."""
+    found = {}
+    for name in ("name", "seed", "merton_version"):
+        values = sorted({str(own) for item in experiments if (own := getattr(item, name)) is not None})
+        if values:
+            found[name.partition("_")[0]] = ", ".join(values)
+    return found
+
+
+def _experiment(file: Path) -> dict[str, Any]:
+    """The keys of an experiment's file as they stand there: names of models need not be known here."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, YAMLError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _models(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Agent to its models, by the experiment's file."""
+    agents = spec.get("agents")
+    known = [agent for agent in agents if isinstance(agent, dict)] if isinstance(agents, list) else []
+    return {str(agent.get("id")): f"{agent.get('vlm', 'describe')} + {agent.get('vla')}" for agent in known}
