@@ -12,6 +12,7 @@ import typer
 from merton import __version__
 from merton.cli import calibrate, dataset, distort, leaderboard, models, recordings, results, runs, submissions
 from merton.cli.attribute import attribute_command
+from merton.cli.compare import compare_command
 from merton.cli.console import own_command, print_err, print_out
 from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
@@ -50,7 +51,7 @@ COMMANDS = (
     ("Start here", "doctor", doctor_command, "Check this machine, and name each remedy"),
     ("Studies", "plan", plan_command, "What an experiment can tell, before it runs"),
     ("Studies", "gate", gate_command, "Is a candidate worse than a baseline? An exit code for CI"),
-    ("Studies", "compare", runs.compare_command, "Compare scores and ratings of two runs"),
+    ("Studies", "compare", compare_command, "Two runs side by side: what differs, and is it chance?"),
     ("Studies", "attribute", attribute_command, "Where agents lose: stage, camera, step, region"),
     ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
     ("Boards", "rate", rate_command, "How ratings settle, the long tail, a newcomer's place"),

@@ -1,4 +1,4 @@
-"""`merton demo`, `run`, `report`, `compare` and `up`: experiments in a graph of nodes, and their results."""
+"""`merton demo`, `run`, `report` and `up`: experiments in a graph of nodes, and their results."""
 
 from __future__ import annotations
 
@@ -119,26 +119,6 @@ def report_command(
     page = _conclude(RunDirectory(run), everything, shows_board=everything or not open_report)
     if open_report:
         show_page(page)
-
-
-def compare_command(first: Run, second: Run) -> None:
-    """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
-    with working("loading"):
-        from merton.experiment.run import RunDirectory
-        from merton.leaderboard.snapshot import store as snapshot
-        from merton.results import comparison
-
-    one, other = (_records(RunDirectory(path)) for path in (first, second))
-    differences = comparison.compare(one, other)
-    with working("rating"):
-        boards = [snapshot.of_trials(records) for records in (one, other)]
-    if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
-        differences.append("the ratings differ")
-    for difference in differences:
-        print_out(difference)
-    if differences:
-        raise typer.Exit(1)
-    print_out(f"identical: {len(one)} trials, all scores and ratings")
 
 
 def up_command(

@@ -7,22 +7,35 @@ from enum import Enum
 
 from merton.results.records import TrialRecord
 
+NAMED = 3
+"""Trials that are named of those that one run alone has."""
+
 
 def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
     """The differences between two runs of one experiment, a line each, ordered by trial id; empty if there are none.
 
-    Trials are matched by id. `wall_s` never counts, nor does the experiment's id: a run may have been given a new name.
+    Trials are matched by id, and by experiment too where a record has several. `wall_s` never counts, nor does the
+    experiment's id: a run may have been given a new name. Two designs are one line, with the trials that one alone has.
     """
-    ours, theirs = {item.id: item for item in first}, {item.id: item for item in second}
-    lines = []
-    for trial in sorted(ours.keys() | theirs.keys()):
-        if trial not in theirs:
-            lines.append(f"{trial}: only in the first")
-        elif trial not in ours:
-            lines.append(f"{trial}: only in the second")
-        else:
-            lines.extend(f"{trial}: {difference}" for difference in field_differences(ours[trial], theirs[trial]))
-    return lines
+    several = any(len({item.experiment for item in records}) > 1 for records in (first, second))
+    ours, theirs = (
+        {f"{item.experiment}/{item.id}" if several else item.id: item for item in records}
+        for records in (first, second)
+    )
+    if ours.keys() != theirs.keys():
+        only = [*_only(ours.keys() - theirs.keys(), "first"), *_only(theirs.keys() - ours.keys(), "second")]
+        return [f"not the same trials: {len(ours.keys() & theirs.keys())} in both; {'; '.join(only)}"]
+    return [
+        f"{trial}: {difference}"
+        for trial in sorted(ours)
+        for difference in field_differences(ours[trial], theirs[trial])
+    ]
+
+
+def _only(trials: set[str], where: str) -> list[str]:
+    """Such as "2 only in the first (a, b)"; nothing for no trial."""
+    named = ", ".join(sorted(trials)[:NAMED]) + (", …" if len(trials) > NAMED else "")
+    return [f"{len(trials)} only in the {where} ({named})"] if trials else []
 
 
 def field_differences(first: TrialRecord, second: TrialRecord) -> list[str]:

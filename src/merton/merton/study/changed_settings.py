@@ -15,8 +15,21 @@ from merton.results.text import MISSING, one_line
 from merton.study.compared import AgentPair
 
 NO_SETTINGS = frozenset(
-    ("id", "created", "cores", "finished", "wall_s", "experiment_sha256", "design", "blind_agents")
-    + ("reference_runs_added", "changes", "source", "kind", "verdict")
+    [
+        "id",
+        "created",
+        "cores",
+        "finished",
+        "wall_s",
+        "experiment_sha256",
+        "design",
+        "blind_agents",
+        "reference_runs_added",
+        "changes",
+        "source",
+        "kind",
+        "verdict",
+    ]
 )
 """Entries of run.json that are no settings: names, times, results, and those that the experiment itself has."""
 LISTS = ("tasks", "distortions")

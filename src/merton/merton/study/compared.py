@@ -1,7 +1,7 @@
 """Two runs side by side: the success and the drop of each agent in both, and whether the difference is beyond chance.
 
-A difference is B less A. Where both runs have the same test cases, each case is compared with itself, so a hard scene is
-hard on both sides; the scene is the unit that was sampled. Runs without a common case are compared as independent
+A difference is B less A. Where both runs have the same test cases, each case is compared with itself, so a hard scene
+is hard on both sides; the scene is the unit that was sampled. Runs without a common case are compared as independent
 samples: their designs differ as well as their agents.
 """
 
@@ -105,6 +105,11 @@ class AgentDifferences:
     drop: Difference | None
     is_blind: bool = False
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is compared."""
+        return any(self.of(quantity) for quantity in QUANTITIES)
+
     def of(self, quantity: str) -> Difference | None:
         """One of `QUANTITIES`."""
         return {UNDISTORTED: self.undistorted, DISTORTED: self.distorted, DROP: self.drop}[quantity]
@@ -187,7 +192,7 @@ def compared(
         for pair, (one, other) in zip(pairs, chosen, strict=True)
     ]
     return Comparison(
-        [_differences(side, lambda case: True) for side in sides],
+        [_differences(side) for side in sides],
         [name for name in ids[0] if name not in {pair.first for pair in pairs}],
         [name for name in ids[1] if name not in {pair.second for pair in pairs}],
         _breakdowns(sides),
@@ -236,12 +241,12 @@ def _by_agent(records: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
     return found
 
 
-def _differences(sides: Sides, keep: Callable[[TestCase], bool]) -> AgentDifferences:
-    """The differences on the test cases that are kept."""
+def _differences(sides: Sides, part: Callable[[TestCase], bool] = lambda case: True) -> AgentDifferences:
+    """The differences of one agent on some test cases."""
     found = {}
     for quantity in QUANTITIES:
         one, other = (
-            {case: value for case, value in side[quantity].items() if keep(case)}
+            {case: value for case, value in side[quantity].items() if part(case)}
             for side in (sides.first, sides.second)
         )
         found[quantity] = _difference(one, other, 2.0 if quantity == DROP else 1.0)
@@ -299,13 +304,14 @@ def _breakdowns(sides: Sequence[Sides]) -> list[Breakdown]:
     cases = {case for side in sides for own in (side.first, side.second) for values in own.values() for case in values}
     counted = {case for case in cases if not case.is_reference} or cases
     found = []
-    for name, part in BREAKDOWNS.items():
-        groups: dict[str, list[AgentDifferences]] = {}
-        for group in sorted({part(case) for case in counted}):
-            for side in sides:
-                own = _differences(side, lambda case, group=group: part(case) == group and case in counted)  # type: ignore[misc]
-                if own.distorted or own.undistorted:
-                    groups.setdefault(group, []).append(own)
+    for name, group_of in BREAKDOWNS.items():
+        members: dict[str, set[TestCase]] = {}
+        for case in counted:
+            members.setdefault(group_of(case), set()).add(case)
+        rows = {
+            group: [_differences(side, own.__contains__) for side in sides] for group, own in sorted(members.items())
+        }
+        groups = {group: known for group, own in rows.items() if (known := [row for row in own if row.is_known])}
         if len(groups) > 1:
             found.append(Breakdown(name, groups))
     return found

@@ -67,15 +67,21 @@ def remarks(comparison: Comparison) -> list[str]:
     if any(comparison.cases_only) and any(part.is_paired for part in parts):
         lines.append("Trials on cases of one run alone do not count: {} in A, {} in B.".format(*comparison.cases_only))
     if any(comparison.faults):
-        lines.append("Left out as infrastructure faults, which are no scores: {} in A, {} in B.".format(*comparison.faults))
+        lines.append(
+            "Left out as infrastructure faults, which are no scores: {} in A, {} in B.".format(*comparison.faults)
+        )
     if (number := len(comparison.candidates)) > 1:
-        lines.append(f"The first sentence is one test of {number} agents; intervals of single rows hold for that row alone.")
+        lines.append(
+            f"The first sentence is one test of {number} agents; intervals of single rows hold for that row alone."
+        )
     return [*lines, *control(comparison)]
 
 
 def breakdown_line(breakdown: Breakdown) -> str:
     """How many of a breakdown's differences exclude 0, beside the number that chance alone gives."""
-    known = breakdown.differences or [row.undistorted for rows in breakdown.groups.values() for row in rows if row.undistorted]
+    known = breakdown.differences or [
+        row.undistorted for rows in breakdown.groups.values() for row in rows if row.undistorted
+    ]
     beyond = sum(part.is_beyond_chance for part in known)
     return (
         f"By {breakdown.name}: {beyond} of {counted(len(known), 'difference')} exclude{'s' if beyond == 1 else ''} 0; "
