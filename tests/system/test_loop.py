@@ -110,7 +110,7 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     assert outcomes["plunge"] == {Outcome.EMERGENCY_STOP}
     assert all(record.execution == 0 for record in finished if record.agent == "plunge")
 
-    process = merton("compare", run.path, undisturbed.path)
+    process = merton("compare", "--identical", run.path, undisturbed.path)
     output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
@@ -210,7 +210,7 @@ def test_a_moved_run_keeps_its_results_and_an_empty_one_is_refused(undisturbed: 
     moved = tmp_path / "elsewhere"
     shutil.copytree(undisturbed.path, moved)
     assert RunDirectory(moved).id == undisturbed.id
-    process = merton("compare", moved, undisturbed.path)
+    process = merton("compare", "--identical", moved, undisturbed.path)
     output, _ = process.communicate(timeout=stretched(180))
     assert (process.returncode, f"identical: {TRIALS} trials" in output) == (0, True), output
     empty = small_run(tmp_path, "empty")

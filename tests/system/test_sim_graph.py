@@ -172,7 +172,7 @@ def test_latency_and_regions_have_the_results_of_one_process(
     ]
     assert pictures[0] == pictures[1]
     assert len(pictures[0]) > 2 * trials
-    compared = CliRunner().invoke(app, ["compare", str(run.path), str(local.path)])
+    compared = CliRunner().invoke(app, ["compare", "--identical", str(run.path), str(local.path)])
     assert compared.exit_code == 0, compared.output
     assert f"identical: {trials} trials" in compared.output
 
