@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from merton.cli.main import app
 from merton.leaderboard.site import write_site
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.compute import compute
@@ -29,9 +31,9 @@ KINDS = (
         "ratings",
         "history",
     ),
-    *("submissions", "methods", "downloads", "../run/report"),
+    *("submissions", "methods", "downloads", "../run/report", "../run/compare-with-other"),
 )
-"""A page of every kind, and the report of the run."""
+"""A page of every kind, the report of the run, and its comparison with another."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,8 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("browser")
     make_fake_run(folder / "run", agents=AGENTS, distortions=("gaussian_blur", "jpeg"), tasks=("pick", "push"))
     write_report(folder / "run")
+    make_fake_run(folder / "other", agents=AGENTS, distortions=("jpeg", "white_noise"), tasks=("pick", "push"))
+    CliRunner().invoke(app, ["compare", str(folder / "other"), str(folder / "run")], catch_exceptions=False)
     with open_record(folder / "run") as store:
         snapshots.store_snapshot(store, snapshots.of_trials(store.records()))
         site = write_site(snapshots.take(store), folder / "site", store).parent.as_uri()

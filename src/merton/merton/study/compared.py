@@ -300,7 +300,8 @@ def _paired(one: Sequence[float], other: Sequence[float], scenes: Sequence[str],
 
 
 def _breakdowns(sides: Sequence[Sides]) -> list[Breakdown]:
-    """Those with more than one group, of distorted trials where there are any."""
+    """Those with more than one group, of agents that look and distorted trials where there are any."""
+    sides = [side for side in sides if not side.is_blind] or sides
     cases = {case for side in sides for own in (side.first, side.second) for values in own.values() for case in values}
     counted = {case for case in cases if not case.is_reference} or cases
     found = []

@@ -166,9 +166,11 @@ def _limit(known: Sequence[Difference]) -> str:
     """Why nothing can differ, if that is so: all succeed, or all fail."""
     means = [mean for part in known for mean in (part.first, part.second)]
     if min(means) >= CEILING:
-        return f"both succeed in {percent(min(means))}\u00a0% or more, so these cases are too easy to show a difference"
+        often = "always succeed" if min(means) == 1.0 else f"succeed in {percent(min(means))}\u00a0% or more"
+        return f"both {often}, so these cases are too easy to show a difference"
     if max(means) <= FLOOR:
-        return f"both succeed in {percent(max(means))}\u00a0% or less, so these cases are too hard to show a difference"
+        often = "never succeed" if max(means) == 0.0 else f"succeed in {percent(max(means))}\u00a0% or less"
+        return f"both {often}, so these cases are too hard to show a difference"
     return ""
 
 
