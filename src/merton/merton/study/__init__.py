@@ -3,6 +3,7 @@
 __all__ = [
     "attribution",
     "beside",
+    "blindness",
     "changed_settings",
     "compared",
     "compared_page",
