@@ -192,6 +192,8 @@ def test_settings_that_differ_and_no_others() -> None:
         Change("tasks", "place (and 1 in both)", "push (and 1 in both)"),
     ]
     assert changes(one, one, [AgentPair("servo", "servo")]) == []
+    record = Settings({"seed": "2"}, {}, {}, is_partial=True)
+    assert changes(one, record, []) == [Change("seed", "1", "2")]
 
 
 def test_settings_of_a_run_need_no_catalogue(tmp_path: Path) -> None:

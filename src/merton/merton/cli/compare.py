@@ -103,7 +103,7 @@ def compare_command(
     page = compared_page.page(comparison, changed, sides, notes, target.parent)
     print_out(compared_words.finding(comparison))
     _print_comparison(comparison, changed, notes)
-    _write_page(target, page)
+    _write_page(target, page, is_default=out is None)
 
 
 def _print_comparison(comparison: Comparison, changed: list[Change], notes: list[str]) -> None:
@@ -114,6 +114,8 @@ def _print_comparison(comparison: Comparison, changed: list[Change], notes: list
     from merton.study.compared import QUANTITIES
 
     table = Table("agent", "", "A", "B", "B - A, points [95 %]", "cases", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.no_wrap = True
     for row in comparison.agents:
         shown = [quantity for quantity in QUANTITIES if row.of(quantity)]
         for number, quantity in enumerate(shown):
@@ -133,14 +135,15 @@ def _print_comparison(comparison: Comparison, changed: list[Change], notes: list
         print_out(f"  and {len(changed) - CHANGES_SHOWN} more, on the page")
 
 
-def _write_page(target: Path, page: str) -> None:
+def _write_page(target: Path, page: str, is_default: bool) -> None:
     from merton.files import make_folder, write_file
 
     try:
         make_folder(target.parent)
         write_file(target, page.encode())
     except MertonError as error:
-        raise type(error)(f"{error}; --out FILE writes the page elsewhere") from None
+        hint = "; --out FILE writes the page elsewhere" if is_default else ""
+        raise type(error)(f"{error}{hint}") from None
     print_out(f"Page: {from_here(target)}")
 
 

@@ -14,8 +14,9 @@ NAMED = 3
 def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
     """The differences between two runs of one experiment, a line each, ordered by trial id; empty if there are none.
 
-    Trials are matched by id, and by experiment too where a record of several has one id twice. `wall_s` never counts, nor does the
-    experiment's id: a run may have been given a new name. Two designs are one line, with the trials that one alone has.
+    Trials are matched by id, and by experiment too where a record of several has one id twice. `wall_s` never counts,
+    nor does the experiment's id: a run may have been given a new name. Two designs are one line, with the trials that
+    one alone has.
     """
     several = any(len({item.id for item in records}) < len(records) for records in (first, second))
     ours, theirs = (

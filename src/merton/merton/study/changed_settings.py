@@ -44,11 +44,13 @@ class Settings:
         experiment: key of the experiment to its value; nested keys are joined by " · ".
         agents: id to the models, with their versions where they are known.
         system: versions, the arm and the machine, by name.
+        is_partial: of a record without a run's folder, which does not say most settings.
     """
 
     experiment: Mapping[str, str] = field(default_factory=dict)
     agents: Mapping[str, str] = field(default_factory=dict)
     system: Mapping[str, str] = field(default_factory=dict)
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ def settings(store: ResultStore, run: Path | None) -> Settings:
     named = {about.id: _version(about) for about in store.agents()}
     facts = trial_files.json_object(run / "run.json") if run else None
     if run is None or facts is None:
-        return Settings({}, named, _recorded(store.experiment_records()))
+        recorded = _recorded(store.experiment_records())
+        merton = {"merton": recorded.pop("merton_version")} if "merton_version" in recorded else {}
+        return Settings(recorded, named, merton, is_partial=True)
     spec = _experiment(run / "experiment.yaml")
     agents = _models(spec) | {agent: text for agent, text in named.items() if text}
     design = facts.get("design")
@@ -76,22 +80,25 @@ def settings(store: ResultStore, run: Path | None) -> Settings:
 
 
 def changes(first: Settings, second: Settings, pairs: Iterable[AgentPair]) -> list[Change]:
-    """What differs, agents first, then the experiment, then the system; of agents those that are compared."""
+    """What differs, agents first, then the experiment, then the system; of agents those that are compared.
+
+    Beside a record without a run's folder only what both say counts.
+    """
     found = []
     for pair in pairs:
         models = first.agents.get(pair.first, ""), second.agents.get(pair.second, "")
         if models[0] != models[1]:
             found.append(Change(f"agent {pair.name}", models[0] or MISSING, models[1] or MISSING))
+    is_partial = first.is_partial or second.is_partial
     for one, other in ((first.experiment, second.experiment), (first.system, second.system)):
-        if one and other:
-            found += _changes(one, other)
+        known = [name for name in dict.fromkeys((*one, *other)) if not is_partial or (name in one and name in other)]
+        texts = {name: (one.get(name, MISSING), other.get(name, MISSING)) for name in known}
+        found += [
+            Change(name, *(_apart(*both) if name in LISTS else both))
+            for name, both in texts.items()
+            if both[0] != both[1]
+        ]
     return found
-
-
-def _changes(one: Mapping[str, str], other: Mapping[str, str]) -> list[Change]:
-    names = [name for name in dict.fromkeys((*one, *other)) if one.get(name) != other.get(name)]
-    texts = {name: (one.get(name, MISSING), other.get(name, MISSING)) for name in names}
-    return [Change(name, *(_apart(*both) if name in LISTS else both)) for name, both in texts.items()]
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:
@@ -119,7 +126,7 @@ def _recorded(experiments: Sequence[ExperimentRecord]) -> dict[str, str]:
     for name in ("name", "seed", "merton_version"):
         values = sorted({str(own) for item in experiments if (own := getattr(item, name)) is not None})
         if values:
-            found[name.partition("_")[0]] = ", ".join(values)
+            found[name] = ", ".join(values)
     return found
 
 

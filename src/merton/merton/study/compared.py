@@ -8,6 +8,7 @@ samples: their designs differ as well as their agents.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -319,10 +320,15 @@ def _breakdowns(sides: Sequence[Sides]) -> list[Breakdown]:
 
 
 def _flips(one: Sequence[TrialRecord], other: Sequence[TrialRecord]) -> list[tuple[TrialRecord, TrialRecord]]:
-    theirs = {record.case: record for record in other}
-    pairs = [(record, theirs[record.case]) for record in one if record.case in theirs]
-    known = [(a, b) for a, b in pairs if a.success is not None and b.success is not None and a.success != b.success]
-    return sorted(known, key=lambda pair: (pair[0].agent, pair[0].case))
+    ours, theirs = _single(one), _single(other)
+    pairs = [(ours[case], theirs[case]) for case in sorted(ours.keys() & theirs.keys())]
+    return [(a, b) for a, b in pairs if a.success is not None and b.success is not None and a.success != b.success]
+
+
+def _single(records: Sequence[TrialRecord]) -> dict[TestCase, TrialRecord]:
+    """The trial of each test case that has a single one."""
+    number = Counter(record.case for record in records)
+    return {record.case: record for record in records if number[record.case] == 1}
 
 
 def _only(one: Sequence[TrialRecord], other: Sequence[TrialRecord]) -> set[TestCase]:
