@@ -134,13 +134,13 @@ def _clause(row: AgentDifferences, comparison: Comparison, agents: int, is_first
     subject = f"{name} is {word} in B" if name == other else f"{other} in B is {word} than {name} in A"
     text = f"{subject} by {counted(round(100 * abs(found.value)), 'point')} {interval_words(ends, 0, 100)}"
     size = f" {_trials(comparison)} in {counted(found.scenes, 'scene')}" if is_first else ""
-    return f"{text}: {percent(found.first)} → {percent(found.second)}\u00a0%{size}{_drop_clause(row)}"
+    return f"{text}: {percent(found.first)}\u00a0→\u00a0{percent(found.second)}\u00a0%{size}{_drop_clause(row)}"
 
 
 def _drop_clause(row: AgentDifferences) -> str:
     if row.drop is None or not row.drop.is_beyond_chance:
         return ""
-    return f" (drop {points_unsigned(row.drop.first)} → {points_unsigned(row.drop.second)} points)"
+    return f" (drop {points_unsigned(row.drop.first)}\u00a0→\u00a0{points_unsigned(row.drop.second)} points)"
 
 
 def _unresolved(rows: Sequence[AgentDifferences], known: Sequence[Difference], comparison: Comparison) -> str:
@@ -152,7 +152,7 @@ def _unresolved(rows: Sequence[AgentDifferences], known: Sequence[Difference], c
     many = f" for any of {len(rows)} agents; the largest difference is that of" if len(rows) > 1 else ":"
     ends = interval_words(found.among(len(rows)), 0, 100, sign=True)
     text = (
-        f"Not resolved{many} {printable(row.pair.name, 80)}, {percent(found.first)} → {percent(found.second)}\u00a0% "
+        f"Not resolved{many} {printable(row.pair.name, 80)}, {percent(found.first)}\u00a0→\u00a0{percent(found.second)}\u00a0% "
         f"{_trials(comparison)}, {points(found.value)} points {ends}"
     )
     if found.needed:
