@@ -101,9 +101,13 @@ def compare_command(
         return
     target = out or _beside(second, sides)
     page = compared_page.page(comparison, changed, sides, notes, target.parent)
+    fault = _write_page(target, page)  # before the lines, which a pipe may cut off
     print_out(compared_words.finding(comparison))
     _print_comparison(comparison, changed, notes)
-    _write_page(target, page, is_default=out is None)
+    if fault is not None:
+        hint = "" if out else "; --out FILE writes the page elsewhere"
+        raise type(fault)(f"{fault}{hint}")
+    print_out(f"Page: {from_here(target)}")
 
 
 def _print_comparison(comparison: Comparison, changed: list[Change], notes: list[str]) -> None:
@@ -135,16 +139,16 @@ def _print_comparison(comparison: Comparison, changed: list[Change], notes: list
         print_out(f"  and {len(changed) - CHANGES_SHOWN} more, on the page")
 
 
-def _write_page(target: Path, page: str, is_default: bool) -> None:
+def _write_page(target: Path, page: str) -> MertonError | None:
+    """Write the page; gives the fault if that is not possible."""
     from merton.files import make_folder, write_file
 
     try:
         make_folder(target.parent)
         write_file(target, page.encode())
     except MertonError as error:
-        hint = "; --out FILE writes the page elsewhere" if is_default else ""
-        raise type(error)(f"{error}{hint}") from None
-    print_out(f"Page: {from_here(target)}")
+        return error
+    return None
 
 
 def _source(name: str) -> Source:

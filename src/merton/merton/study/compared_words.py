@@ -134,7 +134,7 @@ def _clause(row: AgentDifferences, comparison: Comparison, agents: int, is_first
     subject = f"{name} is {word} in B" if name == other else f"{other} in B is {word} than {name} in A"
     text = f"{subject} by {counted(round(100 * abs(found.value)), 'point')} {interval_words(ends, 0, 100)}"
     size = f" {_trials(comparison)} in {counted(found.scenes, 'scene')}" if is_first else ""
-    return f"{text}: {percent(found.first)}\u00a0→\u00a0{percent(found.second)}\u00a0%{size}{_drop_clause(row)}"
+    return f"{text}: {_both(found)}{size}{_drop_clause(row)}"
 
 
 def _drop_clause(row: AgentDifferences) -> str:
@@ -151,10 +151,8 @@ def _unresolved(rows: Sequence[AgentDifferences], known: Sequence[Difference], c
     assert found is not None
     many = f" for any of {len(rows)} agents; the largest difference is that of" if len(rows) > 1 else ":"
     ends = interval_words(found.among(len(rows)), 0, 100, sign=True)
-    text = (
-        f"Not resolved{many} {printable(row.pair.name, 80)}, {percent(found.first)}\u00a0→\u00a0{percent(found.second)}\u00a0% "
-        f"{_trials(comparison)}, {points(found.value)} points {ends}"
-    )
+    size = f"{_both(found)} {_trials(comparison)}, {points(found.value)} points {ends}"
+    text = f"Not resolved{many} {printable(row.pair.name, 80)}, {size}"
     if found.needed:
         return f"{text}; {counted(found.scenes, 'scene')} were compared, about {found.needed} would tell."
     if found.scenes < 2:
@@ -172,6 +170,10 @@ def _limit(known: Sequence[Difference]) -> str:
         often = "never succeed" if max(means) == 0.0 else f"succeed in {percent(max(means))}\u00a0% or less"
         return f"both {often}, so these cases are too hard to show a difference"
     return ""
+
+
+def _both(found: Difference) -> str:
+    return f"{percent(found.first)}\u00a0→\u00a0{percent(found.second)}\u00a0%"
 
 
 def _trials(comparison: Comparison) -> str:
