@@ -1,20 +1,25 @@
-"""`merton distort`: one distorted image, a gallery of all distortions, and the list of them."""
+"""`merton distort`: distorted images, a gallery of all distortions, and the list of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
-from merton.cli.console import STDOUT, add_row, print_err, progress
+from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.cli.tree import App, Group
+from merton.errors import InputError
+
+if TYPE_CHECKING:
+    from merton.perception.dataset.copies import CopiesResult, Setting
 
 
 class _ImageFirst(Group):
-    """`merton distort IMAGE ...`: a first argument that is not a command is an image to distort."""
+    """`merton distort IMAGES ...`: a first argument that is not a command names images to distort."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `image` in front of a line that begins with neither a command nor a request for help."""
@@ -24,34 +29,105 @@ class _ImageFirst(Group):
 
 
 app = App(
-    "Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see the list.",
+    "Distort an image or a folder: merton distort IMAGES --distort lens_blur@3 --out OUT; or see the list.",
     cls=_ImageFirst,
 )
 _Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]
+NAMED = 12
+"""Files without a copy that are named; `left_out.csv` has all."""
+
+
+def _checked(texts: list[str] | None) -> list[str] | None:
+    """The texts as they are: a mistyped one is named before another option is asked for."""
+    from merton.perception.dataset.copies import parse_settings
+
+    parse_settings(texts or ())
+    return texts
 
 
 @app.command("image")
 def image_command(
-    source: _Source,
-    name: Annotated[str, typer.Option(help="Name or id of the distortion: see `merton distort list`.")],
-    level: Annotated[float, typer.Option(help="0 (untouched) .. 5 (worst); fractions where it is continuous.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write; a .png keeps every pixel.")],
-    seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
+    source: Annotated[Path, typer.Argument(metavar="IMAGES", help="An image, or a folder with its subfolders.")],
+    distort: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--distort",
+            metavar="TYPE@LEVEL",
+            callback=_checked,
+            help="See `merton distort list`; repeat it. TYPE alone: levels 1 to 5. all@3: every type. TYPE@0: a copy.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="A new folder; for one copy of one image a file, such as out.png."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="TYPE of one distortion, in place of --distort.")] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Its LEVEL: 0 (untouched) .. 5 (worst); fractions where it is continuous.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions; each copy has its own.")] = 0,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
-    """Distort one image; the word `image` may be left out."""
-    from merton.perception.distortion import distort
-    from merton.perception.images import check_written, read_image, write_image
-    from merton.seeding import generator
+    """Distort an image, or every image of a folder; the word `image` may be left out.
 
-    check_written(output)
-    write_image(distort(read_image(source), name, level, generator(seed)), output)
-    print_err(f"{source} with {name} at level {level:g}: {output}")
+    A folder gets OUT/TYPE/LEVEL/<path of the image>, and manifest.csv; the same command finishes one that was
+    interrupted. Exit code 1 if an image cannot be read.
+    """
+    from merton.perception.dataset.copies import distort_folder, parse_settings
+
+    settings = parse_settings([*(distort or ()), *_named(name, level)])
+    if not settings or out is None:
+        wanted = ["--distort TYPE@LEVEL, such as --distort lens_blur@3"] * (not settings) + ["--out"] * (out is None)
+        raise InputError(f"`merton distort` needs {', and '.join(wanted)}; `merton distort --help` says more")
+    if not source.is_dir() and out.suffix and not out.is_dir():
+        _one_file(source, out, settings, seed)
+        return
+    with progress("distorting") as on_progress:
+        result = distort_folder(source, out, settings, seed=seed, workers=workers, on_progress=on_progress)
+    _show(result, out, len(settings))
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _named(name: str | None, level: float | None) -> list[str]:
+    """The distortion of --name and --level as TYPE@LEVEL."""
+    if name is None and level is not None:
+        raise InputError("--level needs --name; or write both as --distort TYPE@LEVEL")
+    return [] if name is None else [name if level is None else f"{name}@{level!r}"]
+
+
+def _one_file(source: Path, out: Path, settings: Sequence[Setting], seed: int) -> None:
+    """Write the one copy of an image into a file of any kind that is written."""
+    from merton.perception.dataset.copies import distorted_copy
+    from merton.perception.images import check_written, read_image, write_image
+
+    check_written(out)
+    if len(settings) > 1:
+        raise InputError(f"{out} is one file, for {len(settings)} copies: give --out a folder")
+    copy = distorted_copy(read_image(source), source.name, settings[0], seed)
+    write_image(copy, out)
+    print_err(f"{source} with {settings[0].distortion} at level {settings[0].level:g}: {out}")
+
+
+def _show(result: CopiesResult, out: Path, settings: int) -> None:
+    """The files without a copy, and the counts."""
+    from merton.perception.dataset.copies import LEFT_OUT, MANIFEST
+
+    for file, reason in result.failed.items():
+        print_err(f"{file}: {reason}")
+    if others := result.other_files:
+        more = f" and {len(others) - NAMED} more, see {out / LEFT_OUT}" if len(others) > NAMED else ""
+        print_err(f"left out, hidden or no images by their ending: {', '.join(others[:NAMED])}{more}")
+    images = f"{result.images} {'image' if result.images == 1 else 'images'}"
+    kept = f", of which {result.reused} were there already" if result.reused else ""
+    failed = f"; {len(result.failed)} could not be read" if result.failed else ""
+    print_out(f"{images} x {settings}: {result.copies} copies{kept}{failed}. Table: {out / MANIFEST}")
 
 
 @app.command("gallery")
 def gallery_command(
     source: _Source,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .html, .png or .jpg file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A .html, .png or .jpg file.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
 ) -> None:
     """Show every distortion at every level, with PSNR and SSIM."""
@@ -59,8 +135,8 @@ def gallery_command(
     from merton.perception.images import read_image
 
     with progress("distorting") as on_progress:
-        gallery(read_image(source), output, seed, on_progress=on_progress)
-    print_err(f"every distortion of {source}: {output}")
+        gallery(read_image(source), out, seed, on_progress=on_progress)
+    print_err(f"every distortion of {source}: {out}")
 
 
 @app.command("list")

@@ -27,7 +27,8 @@ def sentence(error: Any) -> str:
         near = did_you_mean(str(option), [name for name in known if name.startswith("-")])
         return f"`{command}` has no option {option}; {near}{more}"
     if type(error).__name__ == "MissingParameter":
-        return f"`{command}` needs {_name(parameter)}; {more}"
+        names = [_name(each) for each in getattr(error, "missing", [parameter])]
+        return f"`{command}` needs {' and '.join(names)}; {more}"
     if isinstance(error.__cause__, ValidationError):
         reason = refusal(error.__cause__.errors(include_url=False)[0]).replace("got the text ", "got ")
         return f"`{command}`: {_name(parameter)} {reason}"

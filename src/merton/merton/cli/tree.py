@@ -48,12 +48,27 @@ def needs(*extras: str) -> Callable[[Function], Function]:
 
 
 class Command(_PlainFlags, TyperCommand):
-    """A command, which asks for the extras of its function (`needs`) before it works."""
+    """A command, which asks for the extras of its function (`needs`) before it works.
+
+    An error about a missing argument or option has all of them in `missing`.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Call the function; raises MissingDependencyError, with all that is missing, before that."""
         ready(f"`{ctx.command_path}`", *getattr(self.callback, "needs", ()))
         return super().invoke(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of a line, as every command."""
+        words = list(args)  # a parser takes its words away
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ == "MissingParameter":
+                given, _, _ = self.make_parser(ctx).parse_args(args=words)
+                params = [param for param in self.get_params(ctx) if param.required]
+                error.missing = [param for param in params if given.get(param.name) in (None, [], ())]  # type: ignore[attr-defined]
+            raise
 
 
 class Group(_PlainFlags, TyperGroup):

@@ -12,6 +12,7 @@ __all__ = [
     "BuildResult",
     "Tags",
     "build",
+    "copies",
     "intake",
     "layout",
     "read_tags",

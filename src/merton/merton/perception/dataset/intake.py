@@ -14,6 +14,8 @@ from merton.world.observation import Image
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
+CHECKED = (_PNG, _JPEG, b"RIFF")
+"""First bytes of the kinds that `decode` reads, and in which it looks for damage."""
 _HARMLESS = ("Adobe color transform", "JFIF revision", "SOS parameters", "ICC marker")
 """Warnings of the JPEG decoder about the header alone, as for all files of some phones and editors."""
 
@@ -27,7 +29,7 @@ def decode(content: bytes) -> Image:
     Raises:
         InputError: not a whole, still PNG, JPEG or WEBP picture with sides of 16 .. 16383 pixels; the text says why.
     """
-    if content.startswith((_PNG, _JPEG, b"RIFF")):
+    if content.startswith(CHECKED):
         check_size(content)  # before anything is decoded; animations are refused here
     if content.startswith(_PNG):
         _check_png(content)

@@ -51,14 +51,19 @@ def build_settings(levels: str, seed: int, bounds: Mapping[str, float]) -> dict[
         "bounds": dict(bounds),
         "reference_width_px": REFERENCE_WIDTH_PX,
         "distortions": {name: [float(level) for level in entry.levels] for name, entry in DISTORTIONS.items()},
-        "versions": {
-            "merton": merton.__version__,
-            "numpy": np.__version__,
-            "opencv": cv2.__version__,
-            "scipy": scipy.__version__,
-            "simplejpeg": simplejpeg.__version__,
-        },
+        "versions": versions(),
         "code_sha256": code_sha256(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Merton and of the libraries that decide pixels, by name."""
+    return {
+        "merton": merton.__version__,
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+        "scipy": scipy.__version__,
+        "simplejpeg": simplejpeg.__version__,
     }
 
 
