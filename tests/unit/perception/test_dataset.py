@@ -584,8 +584,25 @@ def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) 
         build(references, tmp_path / "out")
     for name in ("tags.csv", "tags.yaml"):
         (references / name).unlink()
-    with pytest.raises(InputError, match="no tag file"):
-        build(references, tmp_path / "out")
+    with pytest.raises(InputError, match="cannot read the tag file"):
+        build(references, tmp_path / "out", tasks=references / "tags.yaml")
+
+
+def test_references_without_a_tag_file_have_neither_tags_nor_tasks(references: Path, tmp_path: Path) -> None:
+    out, tagged = tmp_path / "out", tmp_path / "tagged"
+    for name in ("b.jpg", "c.webp"):
+        (references / name).unlink()
+    write_tags(references, ["a.png"])
+    build(references, tagged, workers=1)
+    (references / "tags.yaml").unlink()
+    (references / "notes.txt").write_text("no image")
+    result = build(references, out, workers=1)
+    assert (result.references, result.refused) == (1, {"notes.txt": "not a PNG, JPEG or WEBP file"})
+    empty = {**dict.fromkeys(CATEGORIES, ""), "tasks": []}
+    expected = [row | empty for row in read_table(tagged / "references.parquet")]
+    assert read_table(out / "references.parquet") == expected
+    assert read_table(tagged / "manifest.parquet") == read_table(out / "manifest.parquet"), "tags change no picture"
+    assert verify(out) == []
 
 
 # Sample ---------------------------------------------------------------------------------------------------------------

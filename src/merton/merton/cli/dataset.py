@@ -30,14 +30,16 @@ def sample_command(
 @app.command("build")
 @needs("dataset")
 def build_command(
-    references: Annotated[Path, typer.Option(help="Folder of images, with tags.yaml or tags.csv.")],
+    references: Annotated[
+        Path, typer.Option(help="Folder of images; tags.yaml or tags.csv in it has their tags and tasks.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the dataset; one that was begun is finished.")],
     tasks: Annotated[Path | None, typer.Option(help="The tag file, if it lies elsewhere.")] = None,
     levels: Annotated[str, typer.Option(help="random (one level per image and type) or all (five).")] = "random",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; one for each usable core by default.")] = None,
-    max_blur_effect: Annotated[float | None, typer.Option(help="Refuse references more blurred than this.")] = None,
-    max_noise_sigma: Annotated[float | None, typer.Option(help="Refuse references noisier than this.")] = None,
+    max_blur_effect: Annotated[float | None, typer.Option(help="Leave out references more blurred than this.")] = None,
+    max_noise_sigma: Annotated[float | None, typer.Option(help="Leave out references noisier than this.")] = None,
 ) -> None:
     """Distort every reference in every way, and write the manifest."""
     from merton.perception.dataset import build
@@ -56,10 +58,10 @@ def build_command(
             on_progress=on_progress,
         )
     for file, reason in result.refused.items():
-        print_err(f"refused: {file}: {reason}")
+        print_err(f"left out: {file}: {reason}")
     print_out(
         f"{result.references} references, {result.distorted} distorted images ({result.reused} were there already), "
-        f"{len(result.refused)} refused: {out}"
+        f"{len(result.refused)} left out: {out}"
     )
 
 

@@ -119,6 +119,11 @@ def annotate(
     entries = _entries(models, max_tokens)
     identities = [identity(entry, entry.build()) for entry in entries]
     images = read_dataset(dataset)
+    if not any(image.reference.tasks for image in images):
+        raise InputError(
+            f"{str(dataset)!r} was built without tasks, so there is nothing to ask: write tags.yaml beside its images "
+            "(docs/use/dataset.md) and build it again"
+        )
     about = {
         "dataset": hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest(),
         "merton": __version__,

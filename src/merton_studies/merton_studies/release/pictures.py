@@ -23,8 +23,8 @@ from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
 from merton_studies.release.table import Field, Row, Table, split_of
 
 REFERENCES, IMAGES = "references", "images"
-REAL = "real"
-"""Value of the tag `domain` of photographs."""
+RENDERED = "simulation"
+"""The domain of renderings; references without tags count as photographs, so that their licences are asked for."""
 
 _ATTRIBUTES = (
     Field("luminance", "float64", "mean BT.601 luma, 0..1"),
@@ -46,7 +46,7 @@ REFERENCE_FIELDS = (
     Field("id", "string", "of the reference"),
     Field("scene", "string", "the scene that it shows: the unit of every interval, and of the splits"),
     Field("image", "image", "the undistorted picture, an 8-bit RGB PNG"),
-    Field("domain", "string", "simulation or real"),
+    Field("domain", "string", "simulation or real; empty, like the other tags, where the images had none"),
     Field("perspective", "string", "first_person or third_person"),
     Field("object", "string", "block, container, food, tool or living"),
     Field("background", "string", "table, kitchen, room, outdoors or plain"),
@@ -148,7 +148,7 @@ def _scene(row: Row) -> str:
 def _licence(dataset: Path, row: Row, of_all: Licence, sources: Sources) -> Licence | None:
     """The licence of a reference; None if it must not be published."""
     named = sources.of(row["source"] or "")
-    if named or row["domain"] != REAL:
+    if named or row["domain"] == RENDERED:
         return named or of_all
     return BUILT_IN.get(_pixels(dataset, row), ("", None))[1]
 
@@ -211,7 +211,7 @@ def _describe(
         part.shares.append((f"references by {tag}", ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))))
     by_licence = Counter((held[row["id"]].spdx, held[row["id"]].attribution, row["domain"]) for row in rows)
     for (spdx, attribution, domain), count in sorted(by_licence.items()):
-        name = "photographs" if domain == REAL else "renderings"
+        name = "photographs" if domain != RENDERED else "renderings"
         part.sources.append(SourceLine(name, f"references: {count}", spdx, attribution))
     part.privacy += _privacy(dataset, rows)
     part.limits += [
@@ -219,7 +219,7 @@ def _describe(
         "Names of objects and backgrounds, and the difficulty of tasks, were not checked by other people.",
         "Levels of one type have the same seed: they differ in strength alone.",
     ]
-    if any(row["domain"] != REAL for row in rows):
+    if any(row["domain"] == RENDERED for row in rows):
         part.limits.append("Renderings are not photographs: what holds on them was not shown on real pictures.")
     if left := {entry.table: sum(other.table == entry.table for other in part.left_out) for entry in part.left_out}:
         counts_left = " and ".join(f"{count} of `{name}`" for name, count in sorted(left.items()))
@@ -227,7 +227,7 @@ def _describe(
 
 
 def _privacy(dataset: Path, rows: list[dict[str, Any]]) -> list[str]:
-    photographs = [row for row in rows if row["domain"] == REAL]
+    photographs = [row for row in rows if row["domain"] != RENDERED]
     found = []
     if len(photographs) < len(rows):
         found.append("The simulated cell has tables, things and a robot, and no people: no face can appear in it.")
@@ -236,7 +236,8 @@ def _privacy(dataset: Path, rows: list[dict[str, Any]]) -> list[str]:
         found.append(f"Of the photographs, {len(known)} come with public packages and show: {'; '.join(known)}.")
     if others := len(photographs) - len(known):
         things = Counter((row["object"], row["background"]) for row in photographs)
-        inside = ", ".join(f"{thing} ({where}) {count}" for (thing, where), count in sorted(things.items()))
+        named = (f"{thing} ({where}) {count}" for (thing, where), count in sorted(things.items()) if thing)
+        inside = ", ".join(named) or "what no tag says"
         found.append(
             f"{others} photographs are none of Merton's sample; Sources says who is to be named for them. "
             f"By their tags, all photographs show: {inside}. "

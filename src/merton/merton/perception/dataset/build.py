@@ -18,7 +18,7 @@ from merton.perception.dataset import layout
 from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
 from merton.perception.dataset.tables import read_table, write_tables
-from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
+from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress, unseen
@@ -59,7 +59,8 @@ def build(
         references: folder of PNG, JPEG and WEBP files; hidden files and subfolders are left out. The file name without
             its ending becomes the id.
         out: folder of the dataset: new, empty, or with a dataset of the same settings.
-        tasks: the tag file (see `read_tags`); if None, the one in `references`.
+        tasks: the tag file (see `read_tags`); if None, the one in `references`. Without one there, references have
+            neither tags nor tasks, and every file counts.
         seed: all random numbers follow from it, the image file's sha256 and the type's name.
         workers: number of processes; if None, the number of cores that this process may use.
         bounds: largest values of metrics in `REFERENCE_METRICS`: a reference above one is distorted already and is
@@ -127,26 +128,28 @@ def _jobs(
     if not references.is_dir():
         raise InputError(f"there is no folder {str(references)!r} of reference images")
     tag_file = tasks or find_tags(references)
-    tags = read_tags(tag_file)
+    tags = read_tags(tag_file) if tag_file else None
     files = sorted(
         path
         for path in references.iterdir()
         if path.is_file() and not path.name.startswith(".") and path.name not in TAG_FILES and path != tag_file
     )
-    if absent := sorted(set(tags) - {path.name for path in files}):
+    if tag_file and (absent := sorted(set(tags or ()) - {path.name for path in files})):
         raise InputError(f"{tag_file.name} names {absent[0]!r}, which is not in {str(references)!r}")
     jobs: dict[str, ReferenceJob] = {}
     refused: dict[str, str] = {}
     for file in files:
-        if file.name not in tags:
+        if tag_file and tags is not None and file.name not in tags:
             shown = file.name.encode("utf-8", "backslashreplace").decode()  # it may not be UTF-8
             refused[shown] = f"no entry in {tag_file.name}"
         elif file.stem in jobs:
             refused[file.name] = f"same name as {jobs[file.stem].source.name}"
         else:
-            jobs[file.stem] = ReferenceJob(file.stem, file, out, tags[file.name], seed, levels, bounds)
+            tagged = Tags() if tags is None else tags[file.name]
+            jobs[file.stem] = ReferenceJob(file.stem, file, out, tagged, seed, levels, bounds)
     if not jobs:
-        raise InputError(f"{str(references)!r} holds no image with an entry in {tag_file.name}")
+        entry = f" with an entry in {tag_file.name}" if tag_file else ""
+        raise InputError(f"{str(references)!r} holds no image{entry}")
     return list(jobs.values()), refused
 
 

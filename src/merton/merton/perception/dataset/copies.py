@@ -7,11 +7,10 @@ one. At the end the manifest is written in a fixed order: its bytes depend neith
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +28,8 @@ from merton.perception.images import WRITTEN, decode_image, encode_image
 from merton.perception.quality import measure
 from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress, unseen
-from merton.results.csv_writer import csv_text, text_of, write_rows
+from merton.results.csv_writer import csv_text, write_rows
+from merton.results.tables import read_cells
 from merton.seeding import derive_seed
 from merton.world.observation import Image
 
@@ -91,7 +91,7 @@ def parse_settings(texts: Iterable[str]) -> tuple[Setting, ...]:
         for entry in entries:
             for value in [_number(level)] if at else LEVELS[1:]:
                 check_level(entry, value)
-                found[Setting(entry.name, float(value))] = None  # type: ignore[arg-type]  # check_level
+                found[Setting(entry.name, float(value))] = None
     return tuple(found)
 
 
@@ -304,14 +304,15 @@ def _copies(job: _Job) -> _Done:
 
 
 def _earlier_rows(manifest: Path) -> dict[str, list[_Row]]:
-    """The rows of a manifest by source; a line that a killed call left torn is none."""
+    """The rows of a manifest by source; none of one that is no such table, and no line that a killed call left torn."""
     rows: dict[str, list[_Row]] = {}
-    if manifest.is_file():
-        text = manifest.read_text(encoding="utf-8", errors="replace")
-        for cells in itertools.islice(csv.reader(text.splitlines(keepends=True)), 1, None):
-            if len(cells) == len(COLUMNS):
-                row = _Row(*map(text_of, cells))
-                rows.setdefault(row.source, []).append(row)
+    whole_lines = manifest.read_bytes().rpartition(b"\n")[0] if manifest.is_file() else b""
+    try:
+        for _, cells in itertools.islice(read_cells(manifest.name, whole_lines), 1, None):
+            row = _Row(*cells)
+            rows.setdefault(row.source, []).append(row)
+    except (InputError, TypeError):
+        return {}
     return rows
 
 
@@ -323,10 +324,5 @@ def _remove_stale(out: Path, earlier: Mapping[str, Sequence[_Row]], rows: Sequen
         inside = file.resolve().is_relative_to(out.resolve())
         if row.output not in wanted and inside and layout.sha256_of(file) == row.sha256:
             file.unlink()
-    for draft in _drafts(out):
+    for draft in list(out.rglob(f"*{UNFINISHED}")):
         draft.unlink()
-
-
-def _drafts(out: Path) -> Iterator[Path]:
-    """Unfinished files anywhere in a folder."""
-    yield from list(out.rglob(f"*{UNFINISHED}"))

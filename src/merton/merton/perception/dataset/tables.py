@@ -50,7 +50,8 @@ REFERENCE_COLUMNS = {
     "blur_effect": "float64",
     "noise_sigma": "float64",
 }
-"""Column to Arrow type. The last two measure faults of the reference itself."""
+"""Column to Arrow type. Tags and tasks are empty where there was no tag file. The last two columns measure faults of
+the reference itself."""
 
 
 def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[str, Any]) -> None:

@@ -42,13 +42,15 @@ class Tags:
     Attributes:
         domain, perspective, object, background: one value each of `CATEGORIES`.
         tasks: five instructions, the easiest first; each begins with one of `VERBS`.
+
+    All are empty where a folder of images has no tag file.
     """
 
-    domain: str
-    perspective: str
-    object: str
-    background: str
-    tasks: tuple[str, ...]
+    domain: str = ""
+    perspective: str = ""
+    object: str = ""
+    background: str = ""
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,13 @@ class _Text:
     line: int
 
 
-def find_tags(references: Path) -> Path:
-    """The tag file in a folder of images; raises InputError if there is none, or more than one."""
+def find_tags(references: Path) -> Path | None:
+    """The tag file in a folder of images, None if there is none; raises InputError if there is more than one."""
     found = [references / name for name in TAG_FILES if (references / name).is_file()]
-    if len(found) != 1:
-        names = " and ".join(path.name for path in found) or "no tag file"
-        raise InputError(f"{str(references)!r} holds {names}; it must hold one of: {', '.join(TAG_FILES)}")
-    return found[0]
+    if len(found) > 1:
+        names = " and ".join(path.name for path in found)
+        raise InputError(f"{str(references)!r} holds {names}; it may hold one of: {', '.join(TAG_FILES)}")
+    return found[0] if found else None
 
 
 def read_tags(file: Path) -> dict[str, Tags]:
