@@ -284,21 +284,21 @@ def test_a_torn_recording_is_called_by_its_own_name(recording: Path, tmp_path: P
     path = Path("recs/cut.mcap")
     path.parent.mkdir()
     path.write_bytes(recording.read_bytes()[:-60])
-    result = CliRunner().invoke(app, ["replay", str(path), "--distort", "gaussian_blur@1"])
+    result = CliRunner().invoke(app, ["whatif", str(path), "--distort", "gaussian_blur@1"])
     assert result.exit_code == 0, result.output
     assert "recs/cut.mcap is torn or damaged near byte" in " ".join(result.output.split())
 
 
 def test_twins_of_a_recording_are_those_of_the_trial(trials, recording: Path) -> None:
     found = replay(recording, [BLUR, FLAT])
-    assert found.notes == ("trials that were distorted when they were recorded, and so have no twins: 1",)
+    assert found.notes == ("1 distorted trial skipped (twins start from undistorted ones)",)
     left = {(each.trial.scene, each.setting): each.away.has_left for each in found.twins if each.setting.level}
     assert left == {(0, BLUR): False, (0, FLAT): True, (1, BLUR): False, (1, FLAT): True}
     assert found.about["recording_sha256"] == file_sha256(recording)
 
 
 def test_the_command_writes_page_and_tables_twice_alike(recording: Path, tmp_path: Path) -> None:
-    words = ["replay", str(recording), "--distort", "hsv_saturation@5", "--distort", "gaussian_blur@1"]
+    words = ["whatif", str(recording), "--distort", "hsv_saturation@5", "--distort", "gaussian_blur@1"]
     contents = []
     for name in ("one", "two"):
         result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / name)])
@@ -306,7 +306,7 @@ def test_the_command_writes_page_and_tables_twice_alike(recording: Path, tmp_pat
         assert "100 %" in result.output
         contents.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert contents[0] == contents[1]
-    assert {"twins.html", "twins.csv", "twins.json"} <= contents[0].keys()
+    assert {"whatif.html", "twins.csv", "twins.json"} <= contents[0].keys()
     rows = list(csv.DictReader(contents[0]["twins.csv"].decode().splitlines()))
     assert [(row["distortion"], row["left"]) for row in rows[:3]] == [
         ("reference", "False"), ("hsv_saturation", "True"), ("gaussian_blur", "False"),
@@ -316,7 +316,7 @@ def test_the_command_writes_page_and_tables_twice_alike(recording: Path, tmp_pat
         ("hsv_saturation", 1.0, 2), ("gaussian_blur", 0.0, 2),
     ]  # fmt: skip
     assert told["self_check"][0]["within"] == 2
-    assert contents[0]["twins.html"].count(b"data:image/jpeg;base64,") == 4
+    assert contents[0]["whatif.html"].count(b"data:image/jpeg;base64,") == 4
 
 
 def changed(content: MESSAGES, topic: str, **fields: Any) -> MESSAGES:

@@ -19,10 +19,14 @@ PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
 
 STUDIES = (
-    *("annotate", "study", "iqa", "curate", "people", "reproduce", "export", "replay"),
+    *("annotate", "study", "iqa", "curate", "people", "reproduce", "export", "whatif"),
     "leaderboard answers",
 )
 """Commands of the package merton_studies, by which one that is called without it says what to install."""
+
+
+RENAMED = {"replay": "whatif"}
+"""A command's earlier name to its name now."""
 
 
 class _PlainFlags:
@@ -78,6 +82,8 @@ class Group(_PlainFlags, TyperGroup):
         """The command of a line; raises InputError with the near one for a name that is none."""
         name = args[0]
         if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
+            if name in RENAMED and ctx.parent is None:
+                raise InputError(f"`merton {name}` is called `merton {RENAMED[name]}` now")
             full = f"{ctx.command_path} {name}"
             if full.partition(" ")[2] in STUDIES:
                 raise MissingDependencyError(f"`{full}` needs the package merton-studies: {studies_line()}")

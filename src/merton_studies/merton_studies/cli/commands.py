@@ -8,8 +8,8 @@ from merton.errors import MissingDependencyError
 from merton_studies.cli import curate, export, iqa, people, study
 from merton_studies.cli.annotate import annotate_command
 from merton_studies.cli.answers import answers_command
-from merton_studies.cli.replay import replay_command
 from merton_studies.cli.reproduce import reproduce_command
+from merton_studies.cli.whatif import whatif_command
 
 COMMANDS = (
     ("Studies", "annotate", annotate_command, "Models on a dataset, every answer kept"),
@@ -19,7 +19,7 @@ COMMANDS = (
     ("Studies", "people", people.app, "Studies with people: pages for raters, agreement, exports"),
     ("Studies", "reproduce", reproduce_command, "The papers' numbers, recomputed, each with a verdict"),
     ("Data", "export", export.app, "What a lab publishes: datasets with a card, for hubs and LeRobot"),
-    ("Data", "replay", replay_command, "Would the arm have gone elsewhere on worse pictures?"),
+    ("Data", "whatif", whatif_command, "Would the arm have gone elsewhere on worse pictures?"),
 )
 """As `merton.cli.main.COMMANDS`."""
 

@@ -199,7 +199,8 @@ def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTr
             "machine loses some)"
         )
     if distorted:
-        notes.append(f"trials that were distorted when they were recorded, and so have no twins: {distorted}")
+        trials = "trial" if distorted == 1 else "trials"
+        notes.append(f"{distorted} distorted {trials} skipped (twins start from undistorted ones)")
     if recorded.without_result:
         notes.append(f"trials without a result in the recording, and so without twins: {recorded.without_result}")
     if blind:

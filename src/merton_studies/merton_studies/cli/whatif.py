@@ -1,4 +1,4 @@
-"""`merton replay`: the motions that a policy would have made if a recording's pictures had been worse."""
+"""`merton whatif`: the motions that a policy would have made if a recording's pictures had been worse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from merton.pages.words import interval_words
 if TYPE_CHECKING:
     from merton_studies.twins.replay import Replay
 
-PAGE = "twins.html"
+PAGE = "whatif.html"
 
 
-def replay_command(
+def whatif_command(
     recording: Recording,
     distort: Annotated[
         list[str] | None, typer.Option(metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it.")
@@ -47,11 +47,11 @@ def replay_command(
             "scores of a recorded run again"
         )
     settings = [setting_of(text) for text in distort]
-    ready("`merton replay`", "recording", *extras_of_models([policy] if policy else []))
-    folder = out or beside(recording, ".twins")
+    ready("`merton whatif`", "recording", *extras_of_models([policy] if policy else []))
+    folder = out or beside(recording, ".whatif")
     with progress("trials") as move:
         found = replay(recording, settings, policy, workers, move)
-    with locked_folder(folder, "merton replay"):
+    with locked_folder(folder, "merton whatif"):
         files = write_tables(found, folder)
         page = write_page(found, folder / PAGE)
     _show(found)
@@ -71,11 +71,11 @@ def _show(found: Replay) -> None:
             f"{check.within} within {found.about['tolerance_cm']:g} cm; farthest {check.most_cm:.2f} cm"
         )
     table = Table(box=None, pad_edge=False)
-    for name in ("distortion", "policy", "trials", "left, 95 %", "median", "most [cm]", "not whole"):
+    for name in ("distortion", "policy", "trials", "left, 95 %", "median", "most [cm]", "cut short or stopped"):
         table.add_column(name, no_wrap=True, justify="left" if name in ("distortion", "policy") else "right")
     for item in summaries(found):
         share = f"{100 * item.left:.0f} % {interval_words(item.left_interval, 0, 100)}"
-        not_whole = len(item.trials) - item.verdicts[CARRIED_OUT]
+        unfinished = len(item.trials) - item.verdicts[CARRIED_OUT]
         add_row(table, item.setting.name, item.policy, len(item.trials), share, f"{item.median_cm:.1f}",
-                f"{item.most_cm:.1f}", not_whole)  # fmt: skip
+                f"{item.most_cm:.1f}", unfinished)  # fmt: skip
     STDOUT.print(table)
