@@ -105,6 +105,7 @@ class FileError(InputError):
 
 LISTS = {
     "distortion": "merton distort list",
+    "error code": "merton errors",
     "task": "docs/use/tasks.md",
     **dict.fromkeys(("model", "vlm", "vla", "agent or vla"), "merton model list"),
 }

@@ -124,7 +124,7 @@ def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: py
     with scripted_llm("no") as wire:
         len(MODELS)  # reads the catalogue
         monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
-        words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "chance"]
+        words = ["curate", "evaluate", str(tmp_path / "pool"), "-o", str(tmp_path / "out"), "--answerer", "chance"]
         ended = CliRunner().invoke(app, [*words, "--writer", "scripted", "--max-calls", "3"])
     assert ended.exit_code == 3, ended.output
     assert "nothing was scored" in ended.output
@@ -135,7 +135,7 @@ def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: py
 
 def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
     write_pool(FEW, tmp_path / "pool")
-    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "chance"]
+    words = ["curate", "evaluate", str(tmp_path / "pool"), "-o", str(tmp_path / "out"), "--answerer", "chance"]
     with pytest.raises(InputError, match="--max-calls limits calls of models: name one with --writer"):
         CliRunner().invoke(app, [*words, "--max-calls", "3"], catch_exceptions=False)
     with pytest.raises(InputError, match="--max-cost needs a price: set cost_per_1000 of describe"):
@@ -147,7 +147,7 @@ def test_a_model_that_failed_at_every_question_ends_the_command_with_1(
 ) -> None:
     pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
     write_pool(pool(4), tmp_path / "pool")
-    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "scripted"]
+    words = ["curate", "evaluate", str(tmp_path / "pool"), "-o", str(tmp_path / "out"), "--answerer", "scripted"]
     with scripted_llm(said("<think>It may be, or it may", "length")) as wire:
         len(MODELS)  # reads the catalogue
         monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
@@ -162,7 +162,7 @@ def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
 ) -> None:
     pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
     write_pool(pool(4), tmp_path / "pool")
-    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out")]
+    words = ["curate", "evaluate", str(tmp_path / "pool"), "-o", str(tmp_path / "out")]
     both = [*words, "--answerer", "scripted", "--answerer", "chance"]
     with scripted_llm(said("<think>It may be, or it may", "length")) as wire:
         len(MODELS)  # reads the catalogue

@@ -138,7 +138,7 @@ def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
     assert made.torn.startswith(f"{recording} is torn or damaged near byte")
     about = json.loads((tmp_path / "out/meta/merton.json").read_bytes())
     assert about["breaks_off"].startswith("a.mcap is torn"), "the folder is nobody's business"
-    told = CliRunner().invoke(app, ["export", "lerobot", str(recording), str(tmp_path / "again")])
+    told = CliRunner().invoke(app, ["export", "lerobot", str(recording), "-o", str(tmp_path / "again")])
     assert told.exit_code == 0, told.output
     assert "what can be read was used" in " ".join(told.output.split())
     cut = write(tmp_path / "b.mcap", trial(4, 5, 10))

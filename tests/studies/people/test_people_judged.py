@@ -68,7 +68,7 @@ def test_trials_learn_whether_people_saw_their_undistorted_one_succeed() -> None
 
 
 def judge(file: Path, out: Path) -> Result:
-    return CliRunner().invoke(app, ["people", "judge", str(file), str(out)])
+    return CliRunner().invoke(app, ["people", "judge", str(file), "--out", str(out)])
 
 
 def test_the_command_writes_a_record_and_leaves_the_runs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

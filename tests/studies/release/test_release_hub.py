@@ -377,7 +377,8 @@ def test_a_folder_with_files_is_refused_and_the_upload_is_only_printed(
     with pytest.raises(InputError, match=r"'\.' is the folder that you are in"):
         export_hub(Path(), content, ABOUT)
     out = tmp_path / "bench"
-    done = CliRunner().invoke(app, ["export", "hub", str(out), "--curated", str(content.curated), "--licence", "MIT"])
+    words = ["export", "hub", "--out", str(out), "--curated", str(content.curated), "--licence", "MIT"]
+    done = CliRunner().invoke(app, words)
     assert f"hf upload OWNER/bench {out} --repo-type dataset" in done.output
     assert {path.name for path in out.iterdir()} == {
         "questions",

@@ -42,6 +42,8 @@ COMMANDS = [
     ("run", "`merton run` needs EXPERIMENT; "),
     ("gate servo", "`merton gate` needs --against; "),
     ("dataset build", "`merton dataset build` needs --references and --out; "),
+    ("distort gallery x.png there", "`merton distort gallery`: the place of the result is an option: --out there; "),
+    ("errors 3o4", "unknown error code '3o4'; did you mean '304'? All "),
     ("run x.yaml y.yaml", "`merton run` has no use for the further words 'y.yaml'; "),
     ("run --runs", "--runs needs a value"),
     ("run --resume=3 x.yaml", "--resume takes no value"),

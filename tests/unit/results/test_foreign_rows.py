@@ -79,7 +79,7 @@ def test_a_row_that_no_merton_writes_is_refused_in_one_sentence(run: Path, chang
         "leaderboard show",
         "results list",
         "results merge RECORD INTO",
-        "results export RECORD INTO",
+        "results export RECORD --out INTO",
         "leaderboard build RECORD --out INTO",
     ],
 )

@@ -223,7 +223,7 @@ COMMANDS = (
     "compare RUN RUN",
     "leaderboard show RUN",
     "results list RUN",
-    "results export RUN out.csv",
+    "results export RUN --out out.csv",
     "submission list RUN",
     "leaderboard build RUN --out pages",
 )

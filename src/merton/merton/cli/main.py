@@ -23,7 +23,7 @@ from merton.cli.plan import plan_command
 from merton.cli.rate import rate_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
-from merton.errors import ErrorCode, InputError, MertonError, missing_library, reason_of
+from merton.errors import ErrorCode, InputError, MertonError, UnknownNameError, missing_library, reason_of
 from merton.processes import ENDING
 
 USER_MISTAKE = 2
@@ -36,9 +36,14 @@ app = App(
 )
 
 
-def errors_command() -> None:
+def errors_command(
+    codes: Annotated[list[str] | None, typer.Argument(metavar="CODE", help="Such as 304; all without one.")] = None,
+) -> None:
     """Print the error codes of messages and records, and their meaning."""
-    for code in ErrorCode:
+    known = {str(int(code)): code for code in ErrorCode}
+    if unknown := [text for text in codes or () if text not in known]:
+        raise UnknownNameError("error code", unknown[0], known)
+    for code in [known[text] for text in codes or known]:
         print_out(f"{int(code):>3}  {code.name:<18}  {code.meaning}")
 
 

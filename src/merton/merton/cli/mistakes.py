@@ -28,6 +28,8 @@ def sentence(error: Any) -> str:
         return f"`{command}` has no option {option}; {near}{more}"
     if type(error).__name__ == "MissingParameter":
         names = [_name(each) for each in getattr(error, "missing", [parameter])]
+        if names == ["--out"] and (further := getattr(error, "further", ())):
+            return f"`{command}`: the place of the result is an option: --out {further[-1]}; {more}"
         return f"`{command}` needs {' and '.join(names)}; {more}"
     if isinstance(error.__cause__, ValidationError):
         reason = refusal(error.__cause__.errors(include_url=False)[0]).replace("got the text ", "got ")

@@ -39,7 +39,7 @@ def list_command(record: Record) -> None:
 @app.command("export")
 def export_command(
     record: Record,
-    out: Annotated[Path, typer.Argument(help="A file ending in .parquet, .csv or .json; it is replaced.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A file ending in .parquet, .csv or .json; it is replaced.")],
     table: Annotated[str, typer.Option(help="trials, drops, scores, matches, agents, cases, experiments.")] = "trials",
 ) -> None:
     """Write a table of the record to a file."""

@@ -33,9 +33,11 @@ class _PlainFlags:
     """Flags without a type: `--resume`, not `--resume <bool>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters of the command, flags with an empty type."""
+        """All parameters of the command, flags with an empty type; `--out`, the place of a result, is `-o`, too."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
+            if "--out" in param.opts and "-o" not in param.opts:
+                param.opts.insert(0, "-o")
             if getattr(param, "is_bool_flag", False):
                 param.metavar = ""
         return params
@@ -54,7 +56,7 @@ def needs(*extras: str) -> Callable[[Function], Function]:
 class Command(_PlainFlags, TyperCommand):
     """A command, which asks for the extras of its function (`needs`) before it works.
 
-    An error about a missing argument or option has all of them in `missing`.
+    An error about a missing argument or option has all of them in `missing`, and further words.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -69,8 +71,9 @@ class Command(_PlainFlags, TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             if type(error).__name__ == "MissingParameter":
-                given, _, _ = self.make_parser(ctx).parse_args(args=words)
+                given, further, _ = self.make_parser(ctx).parse_args(args=words)
                 params = [param for param in self.get_params(ctx) if param.required]
+                error.further = further  # type: ignore[attr-defined]
                 error.missing = [param for param in params if given.get(param.name) in (None, [], ())]  # type: ignore[attr-defined]
             raise
 

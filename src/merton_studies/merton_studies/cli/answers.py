@@ -28,7 +28,9 @@ def answers_command(
             "needed, original,kind,choices,unit,question."
         ),
     ],
-    out: Annotated[Path, typer.Argument(help="The table of scores, a .csv; a .json with its origin beside it.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Table of scores, a .csv; a .json with its origin beside it.")
+    ],
     judge: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Chat model of the catalogue that marks answers.")
     ] = None,

@@ -26,7 +26,7 @@ from merton_studies.cli.curate_roles import (
 @needs("dataset", "curation")
 def build_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the benchmark; one that was begun is finished.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the benchmark; one that was begun is finished.")],
     taxonomy: Annotated[
         str | None, typer.Option(help="Dimensions by name or file; without it models find them.", metavar="NAME|FILE")
     ] = None,

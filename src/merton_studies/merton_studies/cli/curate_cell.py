@@ -13,7 +13,7 @@ from merton.cli.tree import needs
 
 @needs("sim", "dataset")
 def cell_command(
-    out: Annotated[Path, typer.Argument(help="Folder of the pool: new, or one that was interrupted.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder of the pool: new, or one that was interrupted.")],
     questions: Annotated[int, typer.Option(help="Number of questions.")] = 3000,
     seed: Annotated[int, typer.Option(help="All choices follow from it.")] = 0,
 ) -> None:

@@ -24,7 +24,7 @@ NOT_STABLE = 3
 @needs("dataset", "curation")
 def induce_command(
     pool: Annotated[Path, typer.Argument(help="Folder of the pool.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the dimensions; one that was begun is finished.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder of the dimensions; one begun is finished.")],
     proposer: Annotated[str, typer.Option(metavar="MODEL", help="Model that proposes dimensions.")],
     reviewer: Annotated[str, typer.Option(metavar="MODEL", help="Model that reviews them.")],
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of examples and calls.")] = 0,

@@ -30,7 +30,7 @@ FAILED = 1
 @needs("dataset")
 def evaluate_command(
     benchmark: Annotated[Path, typer.Argument(help="Folder of a curated benchmark or of a pool.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the results; one that was begun is finished.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the results; one that was begun is finished.")],
     answerer: Annotated[
         list[str],
         typer.Option(

@@ -16,7 +16,7 @@ from merton.errors import InputError
 def import_command(
     form: Annotated[str, typer.Argument(help="jsonl, csv, parquet, datasets, openeqa or sqa3d.")],
     path: Annotated[Path, typer.Argument(help="The benchmark's file or folder.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the pool.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the pool.")],
     source: Annotated[str | None, typer.Option(help="Name of the benchmark; its file's, if not given.")] = None,
     description: Annotated[str, typer.Option(help="A few sentences about what it tests.")] = "",
     licence: Annotated[str, typer.Option(help="Of its questions and pictures, such as CC-BY-4.0.")] = "",
@@ -66,7 +66,7 @@ def import_command(
 @needs("dataset")
 def join_command(
     pools: Annotated[list[Path], typer.Argument(metavar="POOL...", help="Two or more folders of pools.")],
-    out: Annotated[Path, typer.Argument(help="Folder for the pool of all.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the pool of all.")],
 ) -> None:
     """Join pools into one; two questions with one id are refused."""
     from merton_studies.curation.importing import importers

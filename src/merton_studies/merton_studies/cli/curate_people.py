@@ -22,7 +22,7 @@ Seed = Annotated[int, typer.Option(help="Of everything that is drawn.")]
 @needs("dataset")
 def sheet_command(
     curation: Annotated[Path, typer.Argument(help="Folder of a curated benchmark.")],
-    out: Annotated[Path, typer.Argument(help="CSV file to write, which people fill in.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="CSV file to write, which people fill in.")],
     per_dimension: Annotated[int, typer.Option(help="Questions of each dimension.")] = 100,
     seed: Seed = 0,
 ) -> None:

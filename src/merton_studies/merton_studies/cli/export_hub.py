@@ -16,7 +16,7 @@ from merton.errors import InputError
 
 @needs("dataset")
 def hub_command(
-    out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new or empty folder.")],
     licence: Annotated[str, typer.Option(help="Licence of the whole, an SPDX id such as CC-BY-4.0.")],
     run: Annotated[list[str] | None, typer.Option(help="A run: folder, name or latest; may be repeated.")] = None,
     dataset: Annotated[Path | None, typer.Option(help="A folder of `merton dataset build`: its pictures.")] = None,

@@ -21,7 +21,7 @@ def lerobot_command(
     source: Annotated[
         str, typer.Argument(metavar="RUN", help="A run, latest, or a recording: a.mcap, a bag's folder.")
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new or empty folder.")],
     fps: Annotated[
         int | None,
         typer.Option(

@@ -13,7 +13,7 @@ from merton_studies.cli.people_project import ProjectFile
 
 def judge_command(
     project: ProjectFile,
-    out: Annotated[Path, typer.Argument(help="SQLite file for the record: a new one, as of a run.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="SQLite file for the record: a new one, as of a run.")],
 ) -> None:
     """Copy a run's record, with the verdicts of people in place of the outcomes of the trials that they judged."""
     from merton.errors import InputError

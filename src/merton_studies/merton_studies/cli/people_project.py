@@ -9,12 +9,13 @@ import typer
 
 from merton.cli.console import from_here, own_command, print_err, print_out, progress
 
-ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT.yaml", help="The project's file.")]
+ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its YAML file.")]
+"""The argument that names a project of people."""
 
 
 def new_command(
     protocol: Annotated[str, typer.Argument(help="tasks, episodes, trials, labels, likert, pairs or quality.")],
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="PROJECT", help="A new or empty folder for the project.")],
 ) -> None:
     """Write a small project with material that is drawn here, to try a protocol and to change into one's own."""
     from merton_studies.people.examples import write_example

@@ -42,7 +42,7 @@ def stats_command(
 
 def export_command(
     project: ProjectFile,
-    out: Annotated[Path, typer.Argument(help="Folder for the files: a new one.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the files: a new one.")],
     names: Annotated[bool, typer.Option("--names", help="With the names of people in place of pseudonyms.")] = False,
 ) -> None:
     """Write what the rest of Merton reads, every rating and answer, the statistics and their page."""

@@ -17,7 +17,7 @@ SHOWN = 5
 @needs("sim", "people")
 def videos_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder or name, or latest.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the films.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new folder for the films.")],
     planted: Annotated[
         bool, typer.Option("--planted", help="Plant defects of known scores 0..3 into undistorted trials.")
     ] = False,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from merton.config import FaultError, Model, load, text_like
+from merton.files import refuse_folder
 from merton.results.text import time_of
 from merton_studies.people.source_settings import Items
 
@@ -261,11 +262,12 @@ def read_project(path: Path) -> Loaded:
     """Read PROJECT.yaml, or the project.yaml of a folder.
 
     Raises:
-        InputError: an unreadable file, or a setting that is wrong; the sentence names the line, the key and the valid
-            choices.
+        InputError: an unreadable file, a folder without project.yaml, or a setting that is wrong; the sentence names
+            the line, the key and the valid choices.
     """
     if (path / PROJECT_FILE).is_file():
         path /= PROJECT_FILE
+    refuse_folder(path, ".yaml")
     project = load(path, Project)
     settings = project.model_dump(mode="json", include=set(OF_ANSWERS), exclude_none=True)
     settings |= {"raters": project.most_raters, "experts": len(project.experts)}
