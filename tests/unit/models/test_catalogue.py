@@ -348,6 +348,23 @@ def test_list_has_every_model() -> None:
     assert run("list")[0] == 0
 
 
+def test_the_list_has_a_line_per_model_and_is_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merton.cli.models.STDOUT.width", 100)
+    lines = run("list")[1].splitlines()
+    assert {line.split()[1] for line in lines[1:] if line.startswith("vl")} == {*MODELS, *POLICIES}
+    assert max(map(len, lines)) <= 100
+    pi0 = [line.split()[1] for line in run("list", "VLA", "pi0")[1].splitlines()[1:] if line.startswith("vl")]
+    assert {"pi0-droid"} <= set(pi0) < set(POLICIES)
+    assert "needs server" in next(line for line in lines if " pi0-droid " in line)
+    usable = [line.split() for line in run("list", "--usable")[1].splitlines()[1:] if line.startswith("vl")]
+    assert {"describe", "servo"} <= {words[1] for words in usable}
+    assert {words[2] for words in usable} == {"yes"}
+    assert "pi0-droid" not in {words[1] for words in usable}
+    unknown = CliRunner().invoke(app, ["model", "list", "vla", "moon"]).exception
+    assert isinstance(unknown, InputError)
+    assert str(unknown) == "no model has 'vla' and 'moon' in its name or description"
+
+
 def test_show_prints_an_entry() -> None:
     code, output = run("show", "pi0-droid")
     assert code == 0

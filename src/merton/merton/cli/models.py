@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from merton.cli.console import STDOUT, print_out, working
+from merton.cli.console import STDOUT, add_row, print_err, print_out, working
 from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
 from merton.extras import ready
-from merton.models.catalogue import CatalogueEntry, examine
+from merton.models.catalogue import USABLE, CatalogueEntry, examine, usable_here
 
 if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
@@ -26,20 +27,44 @@ app = App("The catalogue of models, and which of them work here.")
 
 @app.command("list")
 def list_command(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORD", help="Models with all of these in kind, name or description.")
+    ] = None,
+    usable: Annotated[bool, typer.Option("--usable", help="Those alone that need nothing further here.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON, for programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/use/models.md.")] = False,
 ) -> None:
-    """List the models: VLMs, then VLAs."""
+    """List the models: VLMs, then VLAs, and which can be used here; no server is asked, `merton model check` asks."""
     if markdown:
         typer.echo(f"{conventions_table()}\n\n{tables()}")
-    elif as_json:
-        typer.echo(json.dumps([{"kind": kind, **entry.model_dump()} for kind, entry in _entries()], indent=1))
-    else:
-        table = Table("kind", "name", "adapter", "memory", "description", box=None)
-        for kind, entry in _entries():
-            memory = f"{entry.memory_gb:g} GB" if entry.memory_gb else ""
-            table.add_row(kind, entry.name, entry.adapter, memory, escape(entry.description))
-        STDOUT.print(table)
+        return
+    wanted = [word.lower() for word in words or ()]
+    entries = [
+        (kind, entry)
+        for kind, entry in _entries()
+        if all(word in f"{kind} {entry.name} {entry.description} {entry.paper}".lower() for word in wanted)
+    ]
+    if not entries:
+        raise InputError(f"no model has {' and '.join(map(repr, wanted))} in its name or description")
+    needs = {} if as_json and not usable else {entry.name: usable_here(entry) for _, entry in entries}
+    entries = [(kind, entry) for kind, entry in entries if not usable or needs[entry.name] == USABLE]
+    if as_json:
+        typer.echo(json.dumps([{"kind": kind, **entry.model_dump()} for kind, entry in entries], indent=1))
+        return
+    rows = [
+        (kind, entry.name, needs[entry.name], f"{entry.memory_gb:g} GB" if entry.memory_gb else "", entry.description)
+        for kind, entry in entries
+    ]
+    headings = ("kind", "name", "usable here", "memory", "description")
+    table = Table(*headings, box=None, pad_edge=False)
+    room = STDOUT.width - sum(2 + max(map(len, cells)) for cells in list(zip(headings, *rows, strict=True))[:-1])
+    for *cells, description in rows:
+        line = Text(description)
+        line.truncate(max(room, len(headings[-1])), overflow="ellipsis")  # names are never cut
+        add_row(table, *cells, line)
+    STDOUT.print(table)
+    ready = sum(need == USABLE for need in needs.values())
+    print_err(f"{ready} of {len(needs)} can be used here; `merton model check NAME` says what another one needs")
 
 
 @app.command("show")

@@ -32,6 +32,7 @@ from merton.errors import (
 )
 from merton.files import resource
 from merton.models.base import Finding, ModelAdapter
+from merton.models.checkpoints import locate
 from merton.registry import Registry
 
 VARIABLE = "MERTON_CATALOGUE"
@@ -265,6 +266,33 @@ def _unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
         if names.count(name) > 1:
             raise ValueError(f"{name!r} is there twice")
     return entries
+
+
+USABLE = "yes"
+"""Word of `usable_here` for a model that lacks nothing."""
+
+
+def usable_here(entry: CatalogueEntry) -> str:
+    """The first thing that a model lacks on this machine, in a few words; `USABLE` if it lacks nothing.
+
+    It builds the model and looks for its checkpoint on the disk; no server is asked and nothing is loaded. `examine`
+    says more.
+    """
+    known = entry.adapters.get(entry.adapter)
+    try:
+        entry.build()
+    except MissingDependencyError:
+        return f"needs extra {known.extra}" if known and known.extra else "needs a package"
+    except MertonError:
+        return "no: see check"
+    if known and known.extra == "remote":
+        return "needs server"
+    if known and known.extra and entry.checkpoint:
+        try:
+            locate(entry.checkpoint, entry.revision)
+        except MertonError:
+            return "needs weights"
+    return USABLE
 
 
 def examine(entry: CatalogueEntry) -> list[Finding]:
