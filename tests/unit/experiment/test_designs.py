@@ -80,7 +80,7 @@ def test_each_of_the_ten_references_of_the_execution_study_is_a_scene_of_its_own
     spec = shipped("execution_study")
     references = [case for case in spec.cases() if case.is_reference]
     assert (len(spec.agents), len(references), len({case.scene for case in references})) == (5, 10, 10)
-    assert outline(spec)[0] == "execution-study: 1550 trials, 50 reference and 1500 distorted"
+    assert outline(spec)[0] == "execution-study: 1550 trials (50 undistorted, 1500 distorted)"
 
 
 @pytest.mark.parametrize("name", ["quickstart", "ten_verbs", "execution_study", "execution_study_full"])
@@ -162,7 +162,7 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
 
 def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
     lines = outline(shipped("ten_verbs"))
-    assert lines[0] == "ten-verbs: 1120 trials, 160 reference and 960 distorted"
+    assert lines[0] == "ten-verbs: 1120 trials (160 undistorted, 960 distorted)"
     assert [line.split(":")[0] for line in lines[2:7]] == [f"level {level}" for level in range(1, 6)]
     assert sum(int(line.split()[2]) for line in lines[2:7]) == 960
     assert lines[7].startswith("about 7 min")
@@ -170,7 +170,7 @@ def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
     dry = ["run", str(file), "--dry-run", "--runs", str(tmp_path / "runs")]
     for field in ("stop_rule: contact", "sensor: d455"):
         file.write_text(MINIMAL + field + "\n")
-        assert "1 trials" in CliRunner().invoke(app, dry).stdout
+        assert "1 trial (undistorted)" in CliRunner().invoke(app, dry).stdout
         refused = CliRunner().invoke(app, [*dry, "--graph", "lab"])
         assert isinstance(refused.exception, InputError)
         assert field in str(refused.exception)

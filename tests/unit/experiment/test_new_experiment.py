@@ -53,7 +53,7 @@ def test_a_new_experiment_by_options_by_questions_and_never_twice(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = merton("new", "My Study.yaml", "--agents", "hold", "--levels", "staircase", "--scenes", "2")
-    assert said.splitlines()[0] == "my-study: 12 trials, 4 reference and 8 distorted"
+    assert said.splitlines()[0] == "my-study: 12 trials (4 undistorted, 8 distorted)"
     assert said.splitlines()[-1].endswith("run 'My Study.yaml'")
     with pytest.raises(InputError, match="exists: choose another name"):
         merton("new", "My Study.yaml")

@@ -100,7 +100,7 @@ def test_parquet_has_types_and_nulls(store: ResultStore, tmp_path: Path) -> None
     assert [row["execution"] for row in rows] == [record.execution for record in store.records()]
     assert [row["agent"] for row in rows] == [record.agent for record in store.records()]  # as it is: nothing runs here
     assert str(table.schema.field("execution").type) == "double"
-    assert str(table.schema.field("seed").type) == "int64"
+    assert str(table.schema.field("scene").type) == "int64"
     assert json.loads(table.schema.metadata[b"merton"])["agents"][-1]["weights_sha256"] == HASH
 
 
@@ -200,7 +200,7 @@ def test_the_commands_take_in_list_merge_and_export(store: ResultStore, tmp_path
     assert "study" in listed
     assert "Merton 0.1.0" in listed
     assert "matrix" in listed
-    assert "3 rows of scores" in merton_results("export", shared, f"{tmp_path}/s.csv", "--table", "scores")
+    assert "3 rows of scores" in merton_results("export", shared, "--out", f"{tmp_path}/s.csv", "--table", "scores")
     with ResultStore(shared, read_only=True) as lab:
         assert lab.scores("matrix")[0] == ForeignScore("matrix", "mine", "[bold]STS", 0.5)
     with pytest.raises(InputError, match="no result store"):

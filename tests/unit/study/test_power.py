@@ -274,7 +274,7 @@ def test_a_design_counts_distorted_scenes_and_others() -> None:
 def test_plan_on_the_command_line(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["plan", str(QUICKSTART)])
     assert shown.exit_code == 0, shown.output
-    assert "4 agents, 12 scenes of 8 distorted and 1.33 undistorted trials" in shown.output
+    assert "4 agents, 4 tasks x 4 scenes (12 different), 96 distorted trials each:" in shown.output
     assert [line for line in shown.output.splitlines() if line in {quantity.value for quantity in Quantity}] == [
         quantity.value for quantity in Quantity
     ]

@@ -248,7 +248,7 @@ def test_a_run_whose_trials_all_fail_has_a_report(tmp_path: Path) -> None:
             store.record(TrialRecord("e", "servo", case, Outcome.FAILURE, execution=score, distance_m=1.0))
     _, page = page_of(tmp_path)
     assert "Where the scatter of distorted trials comes from" in page.text
-    assert "tell a mean success about as well as" not in page.text
+    assert "Effective sample size" not in page.text
     assert "Left out, all distorted trials alike: servo (success)." in page.text
 
 

@@ -152,9 +152,9 @@ def _of_agent(agent: str, parts: Dissection, pairs: Sequence[Pair], reruns: Sequ
     changed = sum(pair.changes for pair in pairs)
     if not parts.looks:
         but = f" Yet {changed} of its distorted trials end otherwise than undistorted." if changed else ""
-        return Findings((), (), (f"{agent} looks at none of the distorted images: 0, does not look.{but}",))
+        return Findings((), (), (f"{agent}: skipped, it does not use the images.{but}",))
     if parts.is_trivial:
-        return Findings((), (), (f"{agent} sees one part of the images at most, so there is nothing to share out.",))
+        return Findings((), (), (f"{agent}: skipped, it does not use the images, or one part of them alone.",))
     if not reruns:
         return Findings((), (), (f"{agent} has no distorted trial with a result beside its undistorted one.",))
     shares = [

@@ -38,7 +38,9 @@ def gate_command(
     experiment: Annotated[
         Path | None, typer.Option(help="What scenes are drawn from; config/experiments/gate.yaml by default.")
     ] = None,
-    delta: Annotated[float, typer.Option(min=0.0, max=99.0, help="The loss that must not be, in points of 100.")] = 5.0,
+    delta: Annotated[
+        float, typer.Option(min=0.0, max=99.0, help="The largest loss you accept, in percentage points.")
+    ] = 5.0,
     budget: Annotated[str, typer.Option(help="The longest time, such as 90s, 10m or 1h.")] = "10m",
     scenes: Annotated[int | None, typer.Option(min=1, help="At most so many scenes.")] = None,
     metric: Annotated[str, typer.Option("--metric", help="success or progress.")] = "success",

@@ -57,7 +57,7 @@ def plan_command(
 ) -> None:
     """Say which drops and differences of two agents an experiment resolves, and what more would cost."""
     from merton.config import load
-    from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration
+    from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration, scenes_text
     from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, ASSUMED_RANGE, ExperimentSize, Quantity
@@ -76,8 +76,8 @@ def plan_command(
 
     others = f", {counted(design.other_scenes, 'scene')} more undistorted" if design.other_scenes else ""
     print_out(
-        f"{design.agents} agents, {design.scenes} scenes of {design.views:.3g} distorted and {design.references:.3g} "
-        f"undistorted trials{others}:"
+        f"{counted(design.agents, 'agent')}, {scenes_text(spec)}{others}, "
+        f"{counted(sum(not case.is_reference for case in spec.cases()), 'distorted trial')} each:"
     )
     print_out(f"  {cost(design.trials)} ({source.trial_s:.2f} s and {source.trial_kb:.0f} kB a trial)")
     if added := len(spec.reference_runs()):

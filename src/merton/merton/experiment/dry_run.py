@@ -31,15 +31,16 @@ def outline(spec: ExperimentSpec) -> list[str]:
     if spec.levels == STAIRCASE:
         chains = len(spec.agents) * len(spec.distortions)
         by_level = [f"{counted(chains, 'staircase')} of {distorted // max(chains, 1)} distorted trials"]
-    scenes = counted(spec.scenes, "scene")
+    views = f"{references} undistorted, {distorted} distorted" if distorted else "undistorted"
+    further = f" and {spec.reference_scenes} more undistorted" if spec.reference_scenes else ""
     added = len(spec.reference_runs())
     trials_s = (SECONDS_A_TRIAL, SECONDS_OF_A_CORE / usable_cores())
     graph, in_process = (duration((spec.trial_count + added) * trial_s) for trial_s in trials_s)
     return [
-        f"{spec.name}: {spec.trial_count} trials, {references} reference and {distorted} distorted",
+        f"{spec.name}: {counted(spec.trial_count, 'trial')} ({views})",
         *([added_text(added)] if added else []),
-        f"{counted(len(spec.agents), 'agent')}, {counted(len(spec.tasks), 'task')}, {scenes} a task and "
-        f"{spec.reference_scenes} more undistorted, {counted(len(spec.distortions), 'distortion')}",
+        f"{counted(len(spec.agents), 'agent')}, {scenes_text(spec)}{further}, "
+        f"{counted(len(spec.distortions), 'distortion')}",
         *by_level,
         f"about {graph} of trials at {SECONDS_A_TRIAL:g} s each, as in the quickstart on two cores; larger models take "
         f"longer. Without ROS, by merton run --in-process: about {in_process} on the cores here ({usable_cores()})",
@@ -87,7 +88,11 @@ def not_ready(spec: ExperimentSpec) -> list[str]:
 
 def added_text(added: int) -> str:
     """A sentence about the number of reference runs that are added to an experiment."""
-    return (
-        f"No agent is the oracle, so {counted(added, 'reference run')} of it are added: failures are measured "
-        "against them, they are not rated. At a real robot there are none."
-    )
+    runs = "once" if added == 1 else f"{added} times"
+    return f"The oracle runs {runs} more as yardstick; it is not rated, and is left out on a real robot."
+
+
+def scenes_text(spec: ExperimentSpec) -> str:
+    """The tasks and scenes of an experiment: scenes of each task, and how many are different in all."""
+    different = len({case.scene for case in spec.cases() if spec.reference_scenes == 0 or not case.is_reference})
+    return f"{counted(len(spec.tasks), 'task')} x {counted(spec.scenes, 'scene')} ({different} different)"

@@ -30,7 +30,8 @@ ROWS_AT_ONCE = 5_000
 ROWS_OF_A_GROUP = 10_000
 """Written to a Parquet file at once, each with its own dictionaries of texts."""
 
-_CASE = [CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level]
+_SCENE = CASES.c.seed.label("scene")  # the record's name of the number of a scene is older
+_CASE = [CASES.c.task, _SCENE, CASES.c.distortion, CASES.c.level]
 _PLACE = list(TRIALS.c).index(TRIALS.c.case) + 1
 
 TABLES: dict[str, sa.Select[Any]] = {
@@ -39,7 +40,7 @@ TABLES: dict[str, sa.Select[Any]] = {
     .order_by(TRIALS.c.experiment, TRIALS.c.id),
     "scores": sa.select(SCORES).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case),
     "agents": sa.select(AGENTS).order_by(AGENTS.c.id),
-    "cases": sa.select(CASES).order_by(CASES.c.id),
+    "cases": sa.select(*(_SCENE if column is CASES.c.seed else column for column in CASES.c)).order_by(CASES.c.id),
     "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
 }
 """The tables that can be exported, each in an order that depends on its content alone."""

@@ -193,8 +193,8 @@ def _rows(folders: Sequence[Path]) -> Iterator[tuple[str, Row]]:
             store = stack.enter_context(ResultStore(folder / "results.sqlite", read_only=True))
             with store.database.reading() as connection:
                 for found in connection.execution_options(yield_per=4096).execute(TABLES["trials"]).mappings():
-                    case = TestCase(found["task"], found["seed"], found["distortion"], found["level"])
-                    yield TEST, {**found, "scene": case.scene}
+                    case = TestCase(found["task"], found["scene"], found["distortion"], found["level"])
+                    yield TEST, {**found, "seed": found["scene"], "scene": case.scene}
 
 
 def _snapshot(board: str) -> Snapshot:
