@@ -290,7 +290,7 @@ def test_the_commands(tmp_path: Path) -> None:
         return result.exit_code, result.stdout
 
     sheet = tmp_path / "sheet.csv"
-    code, told = run("sheet", folder, sheet, "--per-dimension", 20)
+    code, told = run("sheet", folder, "--out", sheet, "--per-dimension", 20)
     assert (code, told.split()[0]) == (0, "40")
     filled = []
     for rater in ("ann", "bob"):

@@ -362,7 +362,7 @@ def test_the_command_ends_at_the_budget_with_a_sentence_and_goes_on(
 
     def induced(*options: str) -> tuple[int, str]:
         roles = ["--proposer=scripted", "--reviewer=scripted", "--assigner=scripted"]
-        result = CliRunner().invoke(app, ["curate", "induce", str(tmp_path / "pool"), str(out), *roles, *options])
+        result = CliRunner().invoke(app, ["curate", "induce", str(tmp_path / "pool"), "-o", str(out), *roles, *options])
         return result.exit_code, result.output
 
     with scripted_llm(replying_to(agreeing)) as wire:

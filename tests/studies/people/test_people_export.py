@@ -156,7 +156,7 @@ def test_stats_are_those_of_the_answers(study: Path, capsys: pytest.CaptureFixtu
 
 def test_an_export_has_no_names_unless_they_are_asked_for(study: Path, tmp_path: Path) -> None:
     for out, options in (("plain", []), ("again", []), ("named", ["--names"])):
-        run("export", study, tmp_path / out, *options)
+        run("export", study, "--out", tmp_path / out, *options)
     files = {path.name for path in (tmp_path / "plain").iterdir()}
     assert {"every_rating.csv", "answers.jsonl", "statistics.json", "statistics.html", "export.json"} < files
     for path in (tmp_path / "plain").iterdir():
@@ -174,7 +174,7 @@ def test_an_export_has_no_names_unless_they_are_asked_for(study: Path, tmp_path:
     for name, sha256 in about["sha256"].items():
         assert hashlib.sha256((tmp_path / "plain" / name).read_bytes()).hexdigest() == sha256
     with pytest.raises(InputError, match="plain has files already"):
-        run("export", study, tmp_path / "plain")
+        run("export", study, "--out", tmp_path / "plain")
 
 
 def test_a_study_without_answers_is_not_exported(study: Path, tmp_path: Path) -> None:
@@ -183,11 +183,11 @@ def test_a_study_without_answers_is_not_exported(study: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="other"):
         run("stats", other)
     with pytest.raises(InputError, match="other"):
-        run("export", other, tmp_path / "out")
+        run("export", other, "--out", tmp_path / "out")
     loaded = read_project(other)
     Ledger(loaded.record, loaded.project.name, loaded.definition).close()
     with pytest.raises(InputError, match="the study 'other' has no answers yet"):
-        run("export", other, tmp_path / "out")
+        run("export", other, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""The table that gates are studied on: a row a trial, with its outcome and the values known before it began."""
+"""The table that gates are studied on: a row per trial, with its outcome and the values known before it began."""
 
 from __future__ import annotations
 
