@@ -99,17 +99,17 @@ class ExperimentSpec(Model):
         tasks: what the arm is to do, a verb such as `pick`; `test-pick` and `train-pick` are in scenes that vary.
         distortions: types of images, faults of depth and faults of time; without one only references are run.
         levels: severities of every distortion, 5 the worst; the reference, level 0, is always run. `one` is the one of
-            `drawn_level`, as in Embodied-IQA (section 3.5); `staircase` is one a scene, from the agent's results in
-            scenes before it.
-        scenes: scenes of each task, the sampling unit of every interval. Of a split, such as `test-pick`, the first
-            that have it.
+            `drawn_level`, as in Embodied-IQA (section 3.5); `staircase` is one per scene, from the agent's results
+            in scenes before it.
+        scenes: scenes of each task, the sampling unit of every interval. For `test-pick`: the first scenes of the
+            split `test` that contain a pick.
         reference_scenes: further scenes of each task, undistorted only, for floors of chance and CIDEr's corpus. The
             floors compare a model's outputs for different scenes.
         max_steps: chunks of a trial, at most.
         vlm_camera: the camera whose image the VLM is asked about, at step 0.
-        prompt: the question for the VLM; `{instruction}` is where the task stands.
+        prompt: the question for the VLM; `{instruction}` is replaced by the task.
         distort: the part of the images that is distorted; everything if left out.
-        couple: `vlm -> vla` gives the VLM's answer to the policy, word by word, in place of the task. Ours: otherwise
+        couple: `vlm -> vla` gives the VLM's answer to the policy, word by word, in place of the task. Without it
             cognition has no effect on the arm. An answer that the policy cannot read is an invalid action: if the task
             took its place, an unreadable answer would do better than a wrong one.
         stop_rule: `gate` stops the arm before a predicted collision, `contact` at one, in the embedded cell alone.
@@ -117,8 +117,8 @@ class ExperimentSpec(Model):
         latency_s: simulated time between the images of a chunk and its first motion, in the embedded cell alone. The
             arm is still carrying out the chunk before, as in asynchronous inference (SmolVLA, arXiv 2506.01844;
             inference delay in 2506.07339), with one chunk after the other; 0 stops the world while a model thinks.
-        min_image_quality: a chunk that was decided on a worse image is refused, and the trial ends, `abstained`; 0
-            refuses none. Of a metric of which lower is better it is the highest value that passes.
+        min_image_quality: a chunk that was decided on a worse image is rejected, and the trial ends, `abstained`; 0
+            rejects none. Of a metric of which lower is better it is the highest value that passes.
         quality_metric: metric of `min_image_quality`, one that needs no reference image.
     """
 

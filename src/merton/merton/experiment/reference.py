@@ -15,7 +15,7 @@ from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec
 COSTS = {
     "agents": "each runs all trials",
     "tasks": "each multiplies the trials",
-    "distortions": "each adds scenes x levels a task and agent",
+    "distortions": "each adds scenes x levels per task and agent",
     "levels": "each above 0, of every distortion",
     "scenes": "1 + distortions x levels each",
     "reference_scenes": "one trial each",

@@ -15,7 +15,7 @@ class Staircase:
     """The height of one chain, from level 3 and within 1 .. 5.
 
     Steps are ours: those of a whole level after a success and three after a failure, on so few levels, estimate a
-    threshold worse (docs/use/experiments.md).
+    threshold worse (docs/reference/experiments_measured.md).
     """
 
     def __init__(self) -> None:
