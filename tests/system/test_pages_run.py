@@ -1,4 +1,4 @@
-"""Pages for a first hour beside the tutorials run as they stand: their files are written, their commands run in order."""
+"""Pages that are no tutorials but have files and commands to paste: they run as they stand."""
 
 from __future__ import annotations
 

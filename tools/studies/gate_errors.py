@@ -4,8 +4,8 @@
 
 Each study draws scenes with replacement and exchanges the two agents of a scene by a coin. So both policies are alike,
 and their scenes scatter as those of the two agents do. A loss is planted by turning the candidate's successes into
-failures by a coin. Without RUN the scenes are those of docs/use/gate.md, by their counts. RUN needs some hundred scenes
-of its two agents: with a `--delta` close to their difference none of them ends it.
+failures by a coin. Without RUN the scenes are those of docs/reference/gate_errors.md, by their counts. RUN needs
+some hundred scenes of its two agents: with a `--delta` close to their difference none of them ends it.
 
 The second table draws scenes in which the two differ, and scenes in which they do not, so that they differ in a given
 share of scenes. The mean at the stop is that of studies with this verdict. Same arguments, same tables.
@@ -32,7 +32,7 @@ SHARES = (0.08, 0.15, 0.30, 0.50)
 """Of scenes in which the two agents differ, in the second table."""
 SHARE_DELTA, SHARE_LOSSES = 0.05, (0.0, 0.05, 0.10, 0.20)
 DOCUMENTED = ((265, 1.0, 1.0), (9, 1.0, 0.0), (16, 0.0, 1.0), (10, 0.0, 0.0))
-"""The 300 scenes of docs/use/gate.md: their number, and the successes of `glance` and `servo`."""
+"""The 300 scenes of docs/reference/gate_errors.md: their number, and the successes of `glance` and `servo`."""
 
 Successes = NDArray[np.float64]
 

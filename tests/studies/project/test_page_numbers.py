@@ -90,7 +90,7 @@ SENTENCES = (
         shipped.fisher,
     ),
     Sentence("docs/reference/ratings.md", "4 of 4 is [{low:~.2f}, 1]", shipped.alike_scenes),
-    Sentence("docs/use/gate.md", "delta 5 takes {five} scenes, delta 10 {ten}: fewer", shipped.fewest_scenes),
+    Sentence("docs/reference/gate_errors.md", "delta 5 takes {five} scenes, delta 10 {ten}: fewer", shipped.fewest_scenes),
     Sentence(QUALITY, "# the {trials:,} trials that come with Merton", shipped.gate_trials),
     Sentence(QUALITY, "the execution study in {scenes} scenes of `test`", shipped.gate_trials),
     Sentence(QUALITY, "{failures} fail, {undistorted:.0f} % of the undistorted ones too", shipped.gate_trials),

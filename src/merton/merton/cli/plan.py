@@ -66,8 +66,8 @@ def plan_command(
     if spec.levels == STAIRCASE:
         raise InputError(
             f"{experiment}: levels: staircase drives every agent to the same success, so differences of means tell "
-            "nothing; docs/reference/experiments_measured.md says how exact thresholds are, merton run --dry-run how long "
-            "it takes"
+            "nothing; docs/reference/experiments_measured.md says how exact thresholds are, merton run --dry-run "
+            "how long it takes"
         )
     design = ExperimentSize.of(spec.cases(), len(spec.agents))
     source = Source(ASSUMED, ASSUMED_RANGE, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
