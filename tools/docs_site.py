@@ -20,6 +20,7 @@ SECTIONS = {
     "Tutorials": (
         *("use/tutorials/your_vla", "use/tutorials/your_images", "use/tutorials/your_distortion", "use/python"),
         *("use/tutorials/your_leaderboard", "use/tutorials/the_lab"),
+        *("use/your_simulator", "use/recipes", "studies/map"),
     ),
     "Experiments": (
         *("use/experiments", "use/tasks", "use/adding_a_task", "use/scenes", "use/distortions"),

@@ -216,7 +216,7 @@ SENTENCES = (
         Sentence(CURATION, f"| {title} | {{share:.1f}} % |", partial(shipped.share_of_dimension, name))
         for title, name in DIMENSIONS.items()
     ),
-    Sentence(ANNOTATE, "{requests:,} requests a model, {thirty:.1f} million for thirty", shipped.annotation),
+    Sentence(ANNOTATE, "{requests:,} requests per model, {thirty:.1f} million for thirty", shipped.annotation),
     Sentence(ANNOTATE, "({copies:.1f} million without the references). Hours are {requests:,} /", shipped.annotation),
     Sentence(ANNOTATE, "fine-tunings | 307 ms | {openvla:.0f} GPU ({five:.0f} for all five)", shipped.annotation),
     Sentence(ANNOTATE, "| CogACT | 181 ms | {cogact:.1f} GPU", shipped.annotation),
