@@ -3,7 +3,7 @@
     .venv/bin/python tools/studies/faults.py effect [--scenes 6] [--names depth_holes late] > table.md   (minutes)
     .venv/bin/python tools/studies/faults.py draw docs/images/depth_faults.jpg
 
-`effect` prints a table of docs/use/distortions.md: the success of `servo` over the scenes of its four verbs.
+`effect` prints a table of docs/reference/distortions_measured.md: the success of `servo` in scenes of its four verbs.
 Each scene counts once in a cell, so scenes are independent and the interval is Wilson's.
 """
 

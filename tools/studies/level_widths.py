@@ -1,4 +1,4 @@
-"""Does a level of distortion mean the same at every width? Prints the SSIM of docs/use/distortions.md.
+"""Does a level of distortion mean the same at every width? Prints the SSIM of docs/reference/distortions_measured.md.
 
     .venv/bin/python tools/studies/level_widths.py [--kadid] [--json OUT]
 

@@ -34,6 +34,8 @@ DIMENSIONS = {
 } | {"PhysCaus": "PhysCausal"}
 """Of the table of the cell's pool, to its name in A2Eval's Table 2."""
 MEASURED, ANNOTATE = "docs/reference/measured.md", "docs/studies/annotate.md"
+DISTORTIONS_MEASURED = "docs/reference/distortions_measured.md"
+GATE_ERRORS = "docs/reference/gate_errors.md"
 
 
 def of_experiment(page: str, name: str, text: str) -> Sentence:
@@ -72,8 +74,8 @@ SENTENCES = (
     ),
     of_experiment(EXPERIMENTS_MEASURED, "coupled", "Of the {of_an_agent} distorted trials of each agent"),
     of_experiment(EXPERIMENTS_MEASURED, "staircase", "`staircase.yaml` on one process: {trials} trials"),
-    of_experiment("docs/use/distortions.md", "camera_faults", "{scenes} scenes and one level for each scene and fault"),
-    of_experiment("docs/use/distortions.md", "camera_faults", "Of the {distorted} distorted trials"),
+    of_experiment(DISTORTIONS_MEASURED, "camera_faults", "{scenes} scenes and one level for each scene and fault"),
+    of_experiment(DISTORTIONS_MEASURED, "camera_faults", "Of the {distorted} distorted trials"),
     of_experiment(SCORES, "execution_study", "is the paper's design: {distorted:,} distorted trials"),
     of_experiment(SCORES, "execution_study", "Results of `execution_study.yaml` ({trials:,} trials"),
     of_experiment(SCORES, "execution_study", "of the {reference_trials} reference runs did the task"),
@@ -90,7 +92,9 @@ SENTENCES = (
         shipped.fisher,
     ),
     Sentence("docs/reference/ratings.md", "4 of 4 is [{low:~.2f}, 1]", shipped.alike_scenes),
-    Sentence("docs/reference/gate_errors.md", "delta 5 takes {five} scenes, delta 10 {ten}: fewer", shipped.fewest_scenes),
+    Sentence(
+        "docs/reference/gate_errors.md", "delta 5 takes {five} scenes, delta 10 {ten}: fewer", shipped.fewest_scenes
+    ),
     Sentence(QUALITY, "# the {trials:,} trials that come with Merton", shipped.gate_trials),
     Sentence(QUALITY, "the execution study in {scenes} scenes of `test`", shipped.gate_trials),
     Sentence(QUALITY, "{failures} fail, {undistorted:.0f} % of the undistorted ones too", shipped.gate_trials),
@@ -220,9 +224,9 @@ SENTENCES = (
     Sentence(ANNOTATE, "({copies:.1f} million without the references). Hours are {requests:,} /", shipped.annotation),
     Sentence(ANNOTATE, "fine-tunings | 307 ms | {openvla:.0f} GPU ({five:.0f} for all five)", shipped.annotation),
     Sentence(ANNOTATE, "| CogACT | 181 ms | {cogact:.1f} GPU", shipped.annotation),
-    Sentence(ANNOTATE, "| 13 a second | {octo:.1f} GPU", shipped.annotation),
+    Sentence(ANNOTATE, "| 13 per second | {octo:.1f} GPU", shipped.annotation),
     Sentence(ANNOTATE, "| 5 to 10 s | {ecot_least:.0f} to {ecot_most:.0f} GPU", shipped.annotation),
-    Sentence(ANNOTATE, "| 1, 5, 20 a second | {slow:.0f}, {middle:.0f}, {fast:.1f} |", shipped.annotation),
+    Sentence(ANNOTATE, "| 1, 5, 20 per second | {slow:.0f}, {middle:.0f}, {fast:.1f} |", shipped.annotation),
     Sentence(
         KINEMATICS,
         "8 for {n8:.0f} % of random postures, 6 for {n6:.0f} %, 4 for {n4:.0f} %, 2 for {n2:.0f} %",
@@ -290,7 +294,7 @@ def test_an_interval_is_that_of_the_count_beside_it(page: str, pattern: str, num
 
 
 def test_the_intervals_of_faults_are_wilsons_of_twelve_scenes() -> None:
-    text = (ROOT / "docs/use/distortions.md").read_text(encoding="utf-8")
+    text = (ROOT / DISTORTIONS_MEASURED).read_text(encoding="utf-8")
     cells = re.findall(r"(?<=\| )(\d+) \((\d+) to (\d+)\)", text)
     assert len(cells) == 50
     for share, low, high in cells:
