@@ -195,7 +195,7 @@ def test_a_mean_at_an_early_stop_is_said_to_be_too_far_from_the_limit() -> None:
 @pytest.mark.parametrize(("share", "cells"), [(None, ("10", "5")), (0.5, ("50 %", "10"))])
 def test_the_power_on_the_page_is_that_of_the_script(share: float | None, cells: tuple[str, ...]) -> None:
     """Of docs/reference/gate_errors.md: a row of each table, recomputed."""
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "gate_errors.md").read_text(encoding="utf-8").splitlines()
+    page = (Path(__file__).parents[3] / "docs/reference/gate_errors.md").read_text(encoding="utf-8").splitlines()
     found, names = gate_errors.documented(), ("gate errors", 0.1, *(() if share is None else (share,)))
     studies = [gate_errors.study(found, 0.1, 1400, generator(*names, number), share) for number in range(200)]
     row = " | ".join((*cells, *gate_errors.cells(studies, 0.05, share is not None)))
