@@ -60,10 +60,9 @@ def of_answers(text: str, reference: str, candidate: str) -> Sentence:
 
 SENTENCES = (
     of_experiment(
-        "README.md", "quickstart", "puts {agents:w} agents, two of them learned, to {tasks:w} tasks in {scenes:w} ["
+        "README.md", "quickstart", "{agents} agents x 16 scenes-and-tasks ({tasks} tasks, 4 scenes each, {scenes}"
     ),
-    of_experiment("README.md", "quickstart", "x {types:w} distortions and the undistorted reference: {trials} trials"),
-    of_experiment("README.md", "quickstart", "{trials} trials over {nodes:w} ROS nodes"),
+    of_experiment("README.md", "quickstart", "x 7 views ({types} distortions + undistorted) = {trials} trials"),
     of_experiment(
         EXPERIMENTS, "quickstart", "`quickstart.yaml`: {agents:w} agents, two of them learned, {tasks:w} tasks"
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 FILES = {
-    "results.sqlite": "the record: one row a trial",
+    "results.sqlite": "the record: one row per trial",
     "trials.csv": "the same rows for a spreadsheet",
     "model_scores.csv": "the models’ scores of answers and decisions, for a spreadsheet",
     "trials/": "a folder for each trial: answers, actions, path, scores, and the pictures that were seen",
