@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from merton.errors import InputError, did_you_mean
+from merton.results.losses import by_agent
 from merton.results.records import TestCase, TrialRecord
 from merton.statistics.best import beside_the_first
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval, mean_scatter
 from merton.statistics.paired import drop_interval, paired_interval
 from merton.statistics.unpaired import unpaired_interval
-from merton.study.losses import by_agent
 from merton.study.power import SceneScatter, scenes_needed
 from merton.study.values import success
 
