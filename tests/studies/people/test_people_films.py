@@ -12,10 +12,12 @@ import pytest
 
 from merton.config import load
 from merton.errors import InputError
+from merton.experiment import filming
 from merton.experiment.run import RunDirectory
 from merton.perception.images import decode_image
-from merton_studies.people.media import encoding, filming, films
-from merton_studies.people.media.encoding import write_video
+from merton.recording import video as encoding
+from merton.recording.video import write_video
+from merton_studies.people.media import films
 from merton_studies.people.media.films import make_films
 from merton_studies.people.media.planted import RIGHT_ANSWERS
 from merton_studies.people.media.reel import frames_of

@@ -248,10 +248,10 @@ def test_trials_that_cannot_be_shown_are_left_out(
         export(run.path, tmp_path / "mine", FPS, successful=True)
 
 
-def stopped_at_once(ports: LocalPorts, spec: Any, trial: Trial, at_slice: Callable[[], None]) -> TrialRun:
+def stopped_at_once(ports: LocalPorts, spec: Any, trial: Trial, at_slice: Callable[[int], None]) -> TrialRun:
     """The trial before its first step."""
     begun = TrialRun(ports, spec, trial)
-    at_slice()
+    at_slice(0)
     return begun
 
 

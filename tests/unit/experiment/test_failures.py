@@ -43,7 +43,7 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import harmless
 from merton.results.trial_files import shown_answers
-from merton.study.sections import troubles
+from merton.study.sections import gravest_first
 from runs import details, records, small_run
 
 HOWS = ("raises", "none", "no text", "distorted", "empty", "refuses", "blind", "package", "socket")
@@ -125,7 +125,8 @@ def test_without_two_answers_there_is_no_cognition_score(
     }
     assert kept["error_message"] == record.error_message
     assert "(no answer)" in shown_answers(kept)
-    assert troubles([replace(record, outcome=Outcome.SUCCESS)], []), "it is listed though the task was done"
+    done_so, other = (replace(record, outcome=Outcome.SUCCESS, error_code=code) for code in (record.error_code, 0))
+    assert gravest_first([other, done_so], []) == [done_so, other], "a failed model stands before other successes"
 
 
 def test_two_answers_without_a_word_are_none_and_one_is_an_answer(
@@ -318,7 +319,7 @@ def test_a_run_whose_models_always_fail_ends_with_their_sentences(
     )
     assert "Trials in which the VLM gave no answer, and which have no cognition score: mute 2." in said.out
     page = (run.path / "report.html").read_text()
-    assert page.count("vlm-raises gave no answer to either image: RuntimeError: shapes do not fit") >= 2
+    assert page.count("vlm-raises gave no answer to either image: RuntimeError: shapes do not fit") >= 1
 
 
 def test_a_library_that_the_system_lacks_is_named_with_its_package(

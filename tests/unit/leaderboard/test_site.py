@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from fake_run import make_fake_run
 
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, share_cell
-from merton.leaderboard.site import figures, frame, record_extras, view, write_site, writer
+from merton.leaderboard.site import figures, frame, record_extras, run_directories, view, write_site, writer
 from merton.leaderboard.site.footnotes import Footnotes
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot import store as snapshots
@@ -28,6 +29,7 @@ from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.store import from_json, of_trials, to_json
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.pages import svg
+from merton.results.merge import merge
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import ATTEMPTS
 from merton.results.store import ResultStore, open_record
@@ -535,3 +537,19 @@ def test_footnotes_number_reasons_once_and_begin_anew_after_a_table() -> None:
     assert notes.taken()[3] == ("d", "3")
     assert notes.taken() == []
     assert notes.letter("3") == "a"
+
+
+def test_the_runs_of_a_merged_record_are_found_by_their_id(tmp_path: Path) -> None:
+    """A renamed folder is known by run.json; an experiment without a folder is named."""
+    for name in ("first", "second"):
+        make_fake_run(tmp_path / "runs" / name, distortions=("jpeg",), tasks=("pick",))
+    experiment = "quickstart"
+    (tmp_path / "runs/first/run.json").write_text(json.dumps({"id": experiment}))
+    (tmp_path / "runs/second/run.json").write_text(json.dumps({"id": "other"}))
+    with open_record(tmp_path / "runs/first") as source, ResultStore(tmp_path / "lab.sqlite") as target:
+        merge(source, target)
+        assert run_directories(target) == ((tmp_path / "runs/first",), ()), "beside the record, in runs/"
+        assert run_directories(target, tmp_path / "elsewhere") == ((), (experiment,))
+        assert run_directories(source) == ((tmp_path / "runs/first",), ()), "that of the record itself"
+        index = write_site(snapshots.take(target), tmp_path / "site", target)
+    assert "<img" in (index.parent / "cases/pick.0.jpeg.5.html").read_text()

@@ -18,8 +18,9 @@ from merton.errors import InputError
 from merton.pages import svg
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton.study import figures, gallery, report
-from merton.study.report import write_report
+from merton.results.trial_files import film_path
+from merton.study import figures, gallery, report, trial_table
+from merton.study.report import film_records, write_report
 
 SMALL: dict[str, Any] = {"distortions": ("gaussian_blur", "max_darken"), "tasks": ("pick",)}
 EVIL = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -78,7 +79,6 @@ def test_the_page_is_one_file_without_requests(run: Path) -> None:
     others = {source for source in addresses if not source.startswith("#")}
     assert all((run / unquote(source)).exists() for source in others)
     assert {"results.sqlite", "trials.csv", "trials/", "experiment.yaml", "run.json"} <= others
-    assert "trials/servo.pick.0.max_darken.5/" in others
     assert "http://" not in text
     assert "https://" not in text
     assert "url(" not in text
@@ -112,22 +112,65 @@ def test_every_section_is_there_in_order(run: Path) -> None:
 def test_every_trouble_is_listed(run: Path) -> None:
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = store.records("quickstart")
-    troubles = [record for record in records if record.outcome is not Outcome.SUCCESS]
     text, _ = page_of(run)
-    assert text.count("<tr data-outcome=") == len(troubles)
-    assert any(record.error_message for record in troubles)
-    assert all(str(record.error_message).replace("'", "&#39;") in text for record in troubles)
+    data = trial_data(text)
+    by_id = {data["texts"][row[0]]: row for row in data["rows"]}
+    assert by_id.keys() == {record.id for record in records}
+    for record in records:
+        row = by_id[record.id]
+        assert (row[3], row[5], row[6]) == (record.case.seed, record.case.level, record.outcome.value)
+        assert record.error_message in data["texts"][row[14]]
+    kept = by_id["servo.pick.0.max_darken.5"]
+    files = [data["texts"][place] for frame in kept[20] for place in frame[2:]]
+    assert files
+    assert all((run / "trials/servo.pick.0.max_darken.5" / file).is_file() for file in files)
+    unsuccessful = sum(record.outcome is not Outcome.SUCCESS for record in records)
+    assert f"324 trials, {unsuccessful} of which did not succeed, the gravest first." in text
 
 
 def test_of_too_many_troubles_the_gravest_are_listed_and_all_are_counted(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    total = page_of(run)[0].count("<tr data-outcome=")
-    monkeypatch.setattr(report, "TROUBLES_SHOWN", 2)
+    monkeypatch.setattr(trial_table, "TRIALS_SHOWN", 2)
     text, page = page_of(run)
-    assert text.count("<tr data-outcome=") == 2
-    assert '<tr data-outcome="failure"' not in text, "servo has graver ones"
-    assert f"Every trial that did not succeed: {total} of 324, the gravest first. Here are 2 of them;" in page.text
+    outcomes = [row[6] for row in trial_data(text)["rows"]]
+    assert len(outcomes) == 2
+    assert not {"failure", "success"} & set(outcomes), "servo has graver ones"
+    assert "Here are 2 of them; all are in trials.csv." in page.text
+
+
+def test_a_text_of_a_trial_cannot_end_the_data(tmp_path: Path) -> None:
+    make_fake_run(tmp_path / "run", **SMALL)
+    file = next((tmp_path / "run/trials").glob("servo.*/trial.json"))
+    detail = json.loads(file.read_text())
+    evil = "</script><img src=x onerror=alert(1)>"
+    file.write_text(json.dumps({**detail, "instruction": evil, "decision": {"distorted": {"deltas": [["a", 1e400]]}}}))
+    text, page = page_of(tmp_path / "run")
+    assert page.handlers == []
+    assert evil in trial_data(text)["texts"]
+
+
+def test_a_card_plays_the_film_that_is_there(tmp_path: Path) -> None:
+    make_fake_run(tmp_path / "run", **SMALL)
+    before, _ = page_of(tmp_path / "run")
+    assert "<code>merton video run</code>" in before
+    assert "Play both runs" not in before
+    trial = film_records(tmp_path / "run")[0].id
+    place = film_path(tmp_path / "run", trial)
+    place.parent.mkdir()
+    place.write_bytes(b"RIFF0000WEBPVP8 ")
+    after, _ = page_of(tmp_path / "run")
+    assert after.count("Play both runs") == 1
+    assert "<code>merton video run</code>" not in after
+    data = trial_data(after)
+    assert [data["texts"][row[0]] for row in data["rows"] if row[21]] == [trial]
+    place.write_bytes(b"no film")
+    assert "Play both runs" not in page_of(tmp_path / "run")[0]
+
+
+def trial_data(text: str) -> dict[str, Any]:
+    """The data of the table of trials in a report."""
+    return json.loads(re.search(r'id="trial-data">(.*?)</script>', text, re.S)[1])  # type: ignore[index]
 
 
 def test_the_same_run_gives_the_same_page(run: Path) -> None:
@@ -143,7 +186,7 @@ def test_the_gallery_prefers_failures_of_agents_that_depend_on_images(run: Path)
     failed = {item.case.distortion for item in severe if item.outcome in (Outcome.FAILURE, Outcome.EMERGENCY_STOP)}
     assert failed
     assert sum("</span> success</span>" not in card for card in cards) == len(failed)
-    assert all(card.count("<svg") == 3 for card in cards)
+    assert all(card.count("<svg") == 2 for card in cards)
 
 
 def test_names_and_texts_are_escaped_in_the_report(tmp_path: Path) -> None:
@@ -170,7 +213,7 @@ def test_names_and_texts_are_escaped_in_the_report(tmp_path: Path) -> None:
     assert "<img src=x" not in text
     assert page.handlers == []
     assert "\u202e" not in text
-    assert page.tags["script"] == 1
+    assert page.tags["script"] == 2, "the table's data, and the page's own"
     assert "x" not in page.sources
     assert EVIL in page.text
     assert "{{7*7}}" in page.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 app = App("Leaderboards from a record of results.")
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
+RunsOption = Annotated[
+    Path | None,
+    typer.Option("--runs", help="Where runs of a merged record lie, for pictures; else runs/ beside it or here."),
+]
 TitleOption = Annotated[
     str | None, typer.Option(help="Title of the pages; by default the names of the matrices and experiments.")
 ]
@@ -72,6 +77,7 @@ def build(
         list[Path] | None, typer.Option(help="Also show the board of this evaluation, as for `capabilities`.")
     ] = None,
     title: TitleOption = None,
+    runs: RunsOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     with working("loading"):
@@ -96,7 +102,9 @@ def build(
         # The board of a read-only record is still shown; only its history does not grow.
         stored = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, working("writing the pages"):
-        index = site.write_site(snapshot, out, store, published=published, title=title)
+        index = site.write_site(snapshot, out, store, published=published, title=title, runs=runs)
+        without_run = site.run_directories(store, runs)[1]
+    _tell_without_run(without_run, runs or Path("runs"))
     print_out(f"{index}; snapshot {stored}")
 
 
@@ -114,8 +122,12 @@ def serve(
     metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
 ) -> None:
     """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
+    from merton.leaderboard import site
     from merton.leaderboard.serve import run
+    from merton.results.store import open_record
 
+    with open_record(record, read_only=True) as store:
+        _tell_without_run(site.run_directories(store)[1])
     run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric)
 
 
@@ -162,6 +174,13 @@ app.command("battles")(battles.battles_command)
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
 app.command("capabilities")(boards.capabilities_command)
+
+
+def _tell_without_run(experiments: Sequence[str], runs: Path = Path("runs")) -> None:
+    """Say in one line which experiments have no run directory, so that their cases have no pictures."""
+    if experiments:
+        others = f" and {len(experiments) - 3} more" if len(experiments) > 3 else ""
+        print_err(f"no pictures of {', '.join(experiments[:3])}{others}: no such run is below {runs}")
 
 
 def _write(path: Path, data: bytes) -> None:

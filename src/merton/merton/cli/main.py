@@ -23,6 +23,7 @@ from merton.cli.plan import plan_command
 from merton.cli.rate import rate_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
+from merton.cli.video import video_command
 from merton.errors import ErrorCode, InputError, MertonError, UnknownNameError, missing_library, reason_of
 from merton.processes import ENDING
 
@@ -53,6 +54,7 @@ COMMANDS = (
     ("Start here", "run", runs.run_command, "Run an experiment and write its report"),
     ("Start here", "runs", runs_command, "List the runs, newest first; --open shows the report"),
     ("Start here", "report", runs.report_command, "Write the report of a run again, and show its board"),
+    ("Start here", "video", video_command, "Film trials: undistorted beside distorted, path, answer"),
     ("Start here", "doctor", doctor_command, "Check this machine, and name each remedy"),
     ("Studies", "plan", plan_command, "What an experiment can tell, before it runs"),
     ("Studies", "gate", gate_command, "Is a candidate worse than a baseline? An exit code for CI"),

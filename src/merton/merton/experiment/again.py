@@ -13,20 +13,22 @@ from merton.results.records import TrialRecord
 from merton.results.trial_files import trial_detail
 
 
-def carried_out_again(ports: LocalPorts, spec: ExperimentSpec, trial: Trial, at_slice: Callable[[], None]) -> TrialRun:
+def carried_out_again(
+    ports: LocalPorts, spec: ExperimentSpec, trial: Trial, at_slice: Callable[[int], None]
+) -> TrialRun:
     """Carry a trial out again; returns it when it is over.
 
     Args:
-        at_slice: called at the start of the trial, and after every slice of motion, as `LocalPorts.on_slice`; it may
-            look at the cell and must not change it.
+        at_slice: called with the number of the step under way, from 0, at the start of the trial and after every slice
+            of motion, as `LocalPorts.on_slice`; it may look at the cell and must not change it.
 
     Raises:
         InfrastructureError: a model cannot be asked, as in `merton.experiment.trial.run_trial`.
     """
-    ports.on_slice = at_slice
+    run = TrialRun(ports, spec, trial)
+    ports.on_slice = lambda: at_slice(run.steps)
     try:
-        run = TrialRun(ports, spec, trial)
-        at_slice()
+        at_slice(run.steps)
         while not run.over:
             run.take_step()
     finally:

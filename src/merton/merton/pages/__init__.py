@@ -1,3 +1,3 @@
 """Words, pictures and templates that the report, the site and the server share."""
 
-__all__ = ["cards", "environment", "svg", "words"]
+__all__ = ["cards", "environment", "svg", "webp", "words"]

@@ -1,3 +1,3 @@
-"""Runs recorded as MCAP: writing that never blocks, and reading also after a crash."""
+"""Runs recorded as MCAP: writing that never blocks, and reading also after a crash; and videos."""
 
-__all__ = ["bag_files", "entry", "images", "messages", "reader", "writer"]
+__all__ = ["bag_files", "entry", "images", "messages", "reader", "video", "writer"]

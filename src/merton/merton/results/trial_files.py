@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from merton.results.records import TrialRecord
 from merton.results.text import one_line
@@ -17,6 +16,10 @@ JSON_LIMIT = 8_000_000
 """Bytes of a trial.json or run.json; a larger one is passed over."""
 ANSWER_LIMIT = 600
 """Characters of an answer that are shown."""
+FILMS = "videos"
+"""The folder of films in a run's folder; each is named after its trial."""
+FILM_LIMIT = 3_000_000
+"""Bytes of a film; a larger one is passed over."""
 _JPEG = b"\xff\xd8\xff"
 
 
@@ -79,11 +82,6 @@ def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
         return None
 
 
-def folder_address(run: Path, record: TrialRecord) -> str | None:
-    """The address of a trial's folder relative to the run's, for a link; None if it kept no trial.json."""
-    return None if _trial_file(run, record, "trial.json") is None else f"trials/{quote(record.id, safe='')}/"
-
-
 def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
     """The picture `name` of a trial; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
     path = _trial_file(run, record, name) if isinstance(name, str) and name else None
@@ -94,3 +92,28 @@ def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
     except OSError:
         return None
     return content if content.startswith(_JPEG) else None
+
+
+def film_path(run: Path, trial: str) -> Path:
+    """The place of a trial's film, an animated WebP that `merton video` writes, in the run's folder."""
+    return run / FILMS / f"{trial}.webp"
+
+
+def has_film(run: Path, record: TrialRecord) -> bool:
+    """Whether there is a file at the place of a trial's film."""
+    try:
+        return film_path(run, record.id).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def film(run: Path, record: TrialRecord) -> bytes | None:
+    """A trial's film; None if there is none, it is no WebP, or it is larger than `FILM_LIMIT`."""
+    path = film_path(run, record.id)
+    try:
+        if path.parent.resolve() != path.resolve().parent or path.stat().st_size > FILM_LIMIT:
+            return None
+        content = path.read_bytes()
+    except (OSError, ValueError):  # no such file, or a name that cannot be one
+        return None
+    return content if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None

@@ -8,6 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.pages import webp
+
 WIDTH_PX = 360
 """Of one of the two views."""
 STEP_MS = 900
@@ -25,14 +27,9 @@ def side_by_side(pairs: Sequence[tuple[bytes, bytes]]) -> bytes | None:
     """
     frames = [_frame(left, right) for left, right in pairs[:STEPS]]
     shown = [frame for frame in frames if frame is not None]
-    if len(shown) < 2 or len(shown) < len(frames) or not hasattr(cv2, "imencodeanimation"):
+    if len(shown) < 2 or len(shown) < len(frames):
         return None
-    clip = cv2.Animation()
-    clip.frames = shown
-    clip.durations = [STEP_MS] * len(shown)
-    clip.loop_count = 0
-    made, content = cv2.imencodeanimation(".webp", clip, [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
-    return content.tobytes() if made else None
+    return webp.encoded(shown, [STEP_MS] * len(shown), QUALITY)
 
 
 def _frame(left: bytes, right: bytes) -> NDArray[np.uint8] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,11 +19,6 @@ LEVELS = range(6)
 
 SHARE_WIDTH = 160.0
 SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-MOTION_POINTS = 48
-"""Positions of each path that a moving picture passes through."""
-MOTION_S = 6.0
-"""The longer path is shown in this time."""
 
 Path3 = NDArray[np.float64]
 """Positions of the tool centre point in `base_link`, shape (n, 3) [m]."""
@@ -232,14 +226,11 @@ def trajectory(
     window: Window,
     width: float = 424.0,
     height: float = 240.0,
-    moving: bool = False,
 ) -> Markup:
     """The tool's path in the reference and in the distorted run, seen from "top" or from the "side".
 
     From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot
     stands left, forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart, to one scale.
-
-    With `moving` a dot runs along each path, both at one pace: the positions of a path are equally far apart in time.
     """
     across, up, sign = (1, 0, -1.0) if view == "top" else (0, 2, 1.0)
     spans = {0: (window.low[0], window.high[0]), 1: (window.low[1], window.high[1]), 2: (window.low[2], window.high[2])}
@@ -278,30 +269,11 @@ def trajectory(
         end = {"cx": x(path[-1, across]), "cy": y(path[-1, up])}
         parts.append(tag("polyline", points=corners, class_=f"path {kind}"))
         parts.append(tag("circle", **end, r=6.5 if kind == "reference" else 4.5, class_=f"end {kind}"))
-    if moving:
-        longest = max(len(reference), len(distorted))
-        for path, kind in ((reference, "reference"), (distorted, "distorted")):
-            if len(path):
-                parts.append(_runner([(x(point[across]), y(point[up])) for point in path], longest, kind))
     start = next((path[0] for path in (distorted, reference) if len(path)), None)
     if start is not None:
         parts.append(tag("circle", cx=x(start[across]), cy=y(start[up]), r=4, class_="start"))
     label = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
     return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=label)
-
-
-def _runner(points: Sequence[tuple[float, float]], longest: int, kind: str) -> Markup:
-    """A dot that passes through points, one a tick of `longest` in all, and then waits at the last one."""
-    ticks = np.linspace(0, longest - 1, min(longest, MOTION_POINTS)).round().astype(int)
-    places = [points[min(tick, len(points) - 1)] for tick in ticks.tolist()]
-    way = "".join(
-        f"{100 * number / max(len(places) - 1, 1):.1f}%{{transform:translate({x:.1f}px,{y:.1f}px)}}"
-        for number, (x, y) in enumerate(places)
-    )
-    name = f"way-{hashlib.sha256(way.encode()).hexdigest()[:12]}"
-    rules = Markup("@keyframes {}{{{}}}").format(name, Markup(way))
-    dot = tag("circle", r=7.0, class_=f"runner {kind}", style=f"animation:{name} {MOTION_S:g}s linear infinite")
-    return tag("g", tag("style", rules), dot)
 
 
 def _miss(reference: Path3, distorted: Path3) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from merton.pages.words import marked
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, folder_address, jpeg, shown_answers, trial_detail
+from merton.results.trial_files import film, first_frame, jpeg, shown_answers, trial_detail
 from merton.study import clips, figures
 from merton.study.losses import Group
 
@@ -22,7 +22,7 @@ PICTURE_BUDGET = 9_000_000
 """Bytes of embedded pictures; further cards have none, so that the page stays below 12 MB."""
 
 CLIPS_SHOWN = 6
-"""Cards with a moving picture of the views; a page of all 30 distortions would be too large."""
+"""Cards with a film; a page with one of all 30 distortions would be too large."""
 
 PATH_POINTS = 200
 
@@ -37,9 +37,9 @@ class Card:
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
         answers: to the reference image, and to the distorted one with the differences in <mark>.
         paths: the tool's path from above and from the side.
-        motion: the same from above, with a dot that runs along either path.
-        clip: data URI of the views of all steps, undistorted run and distorted run side by side; None for one view.
-        folder: address of the trial's folder, relative to the run's.
+        film: data URI of the film of both runs; None until `merton video` has made it.
+        clip: without a film, data URI of the views of all steps, undistorted run and distorted run side by side; None
+            for one view.
     """
 
     record: TrialRecord
@@ -48,13 +48,14 @@ class Card:
     pictures: tuple[str | None, str | None]
     answers: tuple[str, Markup]
     paths: tuple[Markup, Markup]
-    motion: Markup
+    film: str | None
     clip: str | None
-    folder: str | None
 
 
-def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str], groups: Sequence[Group]) -> list[Card]:
-    """A card for every distortion, in the order of `groups`: a trial of its highest level by one of `agents`.
+def chosen(
+    run: Path, records: Iterable[TrialRecord], agents: Sequence[str], groups: Sequence[Group]
+) -> list[tuple[TrialRecord, dict[str, Any]]]:
+    """For every distortion, in the order of `groups`, a trial of its highest level by one of `agents`, with trial.json.
 
     Failures are preferred, then agents that lost most under the distortion, then scenes in which the agent succeeds
     undistorted, then low scores; trials without trial.json are passed over.
@@ -64,21 +65,29 @@ def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str], grou
         if record.agent in agents and not record.case.is_reference and record.outcome is not Outcome.INFRASTRUCTURE:
             by_distortion.setdefault(record.case.distortion, []).append(record)
     order = {group.name: [loss.agent for loss in group.losses] for group in groups}
-    left = PICTURE_BUDGET
-    cards: list[Card] = []
-    for name in sorted(
-        by_distortion, key=lambda name: (list(order).index(name) if name in order else len(order), name)
-    ):
+    costliest = list(order)
+    found = []
+    for name in sorted(by_distortion, key=lambda name: (costliest.index(name) if name in order else len(order), name)):
         first = [agent for agent in order.get(name, ()) if agent in agents]
         rest = [agent for agent in agents if agent not in first]
-        card = _instructive(run, by_distortion[name], [*first, *rest], moving=len(cards) < CLIPS_SHOWN)
-        if card is not None:
-            left -= sum(len(picture) for picture in (*card.pictures, card.clip) if picture)
-            cards.append(card if left >= 0 else replace(card, pictures=(None, None), clip=None))
+        found.append(_instructive(run, by_distortion[name], [*first, *rest]))
+    return [pair for pair in found if pair is not None]
+
+
+def build(run: Path, trials: Sequence[tuple[TrialRecord, Mapping[str, Any]]]) -> list[Card]:
+    """A card for each of `chosen`; the first `CLIPS_SHOWN` move, and all have pictures up to `PICTURE_BUDGET`."""
+    left = PICTURE_BUDGET
+    cards: list[Card] = []
+    for record, detail in trials:
+        card = _card(run, record, detail, moving=len(cards) < CLIPS_SHOWN)
+        left -= sum(len(picture) for picture in (*card.pictures, card.film, card.clip) if picture)
+        cards.append(card if left >= 0 else replace(card, pictures=(None, None), film=None, clip=None))
     return cards
 
 
-def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[str], moving: bool) -> Card | None:
+def _instructive(
+    run: Path, candidates: Iterable[TrialRecord], agents: Sequence[str]
+) -> tuple[TrialRecord, dict[str, Any]] | None:
     def order(record: TrialRecord) -> tuple[object, ...]:
         score = 100.0 if record.execution is None else record.execution
         succeeded = record.outcome is Outcome.SUCCESS
@@ -88,7 +97,7 @@ def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[
     for record in sorted(candidates, key=order)[:8]:
         detail = trial_detail(run, record)
         if detail is not None:
-            return _card(run, record, detail, moving)
+            return record, detail
     return None
 
 
@@ -97,6 +106,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
     reference_answer, distorted_answer = shown_answers(detail)
+    content = film(run, record) if moving else None
     return Card(
         record=record,
         detail=detail,
@@ -107,9 +117,8 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
             figures.trajectory(reference, distorted, "top", window),
             figures.trajectory(reference, distorted, "side", window),
         ),
-        motion=figures.trajectory(reference, distorted, "top", window, moving=True),
-        clip=_clip(run, record, detail, frame.get("camera")) if moving else None,
-        folder=folder_address(run, record),
+        film=None if content is None else _webp(content),
+        clip=_clip(run, record, detail, frame.get("camera")) if moving and content is None else None,
     )
 
 
@@ -123,7 +132,11 @@ def _clip(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: obj
     last = max(len(left), len(right))
     pairs = [(left[min(at, len(left) - 1)], right[min(at, len(right) - 1)]) for at in range(last)]
     content = clips.side_by_side(pairs)
-    return None if content is None else f"data:image/webp;base64,{base64.b64encode(content).decode()}"
+    return None if content is None else _webp(content)
+
+
+def _webp(content: bytes) -> str:
+    return f"data:image/webp;base64,{base64.b64encode(content).decode()}"
 
 
 def _views(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: object, kind: str) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from merton.pages.words import date_and_time, flat
 from merton.results import export, trial_files
 from merton.results.losses import by_agent
 from merton.results.metrics import METRICS
-from merton.results.records import STAIRCASE, Outcome, TrialRecord
+from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import places, printable
 from merton.statistics.means import mean
@@ -40,6 +40,7 @@ from merton.study import (
     run_files,
     sections,
     thresholds,
+    trial_table,
 )
 from merton.study.attribution import Findings
 from merton.study.headline import headline, leading_drop, most_sensitive, size, trial_count
@@ -56,7 +57,7 @@ TITLES = {
     "results": "Results",
     "losses": "By distortion and task",
     "gallery": "What breaks it",
-    "failures": "Failures",
+    "trials": "Trials",
     "curves": "Dose and response",
     "heat": "Heat maps",
     "stages": "Stages",
@@ -77,8 +78,6 @@ CARDS_OPEN = 2
 CASES_SHOWN = 10
 PAIRS_SHOWN = 45
 """Comparisons of two agents: all of ten agents."""
-TROUBLES_SHOWN = 2000
-"""Rows of the table of failures: more make the page slow. Ours."""
 
 
 def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
@@ -136,12 +135,11 @@ def render(
     blind = blindness.blind_agents(records, blindness.declared_blind(facts))
     lookers = [agent for agent in agents if agent not in blind]
     lost = by_agent(records)
-    sensitive = most_sensitive(lost, blind) or agents
     leading = None if found_thresholds else leading_drop(lost, blind)
     study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.floors(recorded, board, blind)
-    cards = gallery.build(run, records, sensitive, losses.by_distortion(records, sensitive))
+    cards = gallery.build(run, _gallery_trials(run, records, agents, blind))
     return (
         _environment()
         .get_template("report.html.j2")
@@ -173,7 +171,6 @@ def render(
             stages=stages(records, lookers, _mean_floors(chance, lookers)),
             execution_study=study and execution_page.fragment(study),
             cards=cards,
-            seen={card.record.id: f"seen-{number}" for number, card in enumerate(cards, start=1)},
             seen_under={card.record.case.distortion: f"seen-{number}" for number, card in enumerate(cards, start=1)},
             rated_cases=len(rated),
             hardest=rated[:CASES_SHOWN],
@@ -187,10 +184,32 @@ def render(
             added_references=run_files.added_references(run),
             experiment=_experiment_text(run / "experiment.yaml"),
             **_pairs(records),
-            **_failures(run, records, lookers or agents),
+            trials=trial_table.table(run, records, lookers or agents),
+            run_name=run.name,
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
     )
+
+
+def film_records(run: Path) -> list[TrialRecord]:
+    """The trials of the cards that move in a run's report: those of which a film is worth making.
+
+    Raises:
+        InputError: its results.sqlite is missing.
+    """
+    with ResultStore(run / "results.sqlite", read_only=True) as store:
+        records = [record for experiment in store.experiments() for record in store.records(experiment)]
+    blind = blindness.blind_agents(records, blindness.declared_blind(trial_files.json_object(run / "run.json") or {}))
+    agents = sorted({record.agent for record in records})
+    return [record for record, _ in _gallery_trials(run, records, agents, blind)[: gallery.CLIPS_SHOWN]]
+
+
+def _gallery_trials(
+    run: Path, records: Sequence[TrialRecord], agents: Sequence[str], blind: Collection[str]
+) -> list[tuple[TrialRecord, dict[str, Any]]]:
+    """The trials of the cards, of the agents that depend on what they see; of all `agents` if none does."""
+    sensitive = most_sensitive(by_agent(records), blind) or agents
+    return gallery.chosen(run, records, sensitive, losses.by_distortion(records, sensitive))
 
 
 def _breakdowns(
@@ -209,18 +228,6 @@ def _pairs(records: Sequence[TrialRecord]) -> dict[str, Any]:
     found = pairs.all_pairs(records, VALUES["success"])
     resolved = sum(pair.is_resolved for pair in found)
     return {"pairs": found[:PAIRS_SHOWN], "pair_count": len(found), "resolved_count": resolved}
-
-
-def _failures(run: Path, records: Sequence[TrialRecord], subjects: Collection[str]) -> dict[str, Any]:
-    """The rows of the section of failures: those of the agents that were put to the test, and those of the others."""
-    found = sections.troubles(records, subjects)
-    shown = [(record, trial_files.folder_address(run, record)) for record in found[:TROUBLES_SHOWN]]
-    return {
-        "troubles": [row for row in shown if row[0].agent in subjects],
-        "floor_troubles": [row for row in shown if row[0].agent not in subjects],
-        "trouble_count": len(found),
-        "failed_in_successes": any(record.outcome is Outcome.SUCCESS for record in found),
-    }
 
 
 def _curves(records: Sequence[TrialRecord], agents: Sequence[str], vlms: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ FILES = {
     "trials.csv": "the same rows for a spreadsheet",
     "model_scores.csv": "the models’ scores of answers and decisions, for a spreadsheet",
     "trials/": "a folder for each trial: answers, actions, path, scores, and the pictures that were seen",
+    "videos/": "films of trials",
     "references/": "the undistorted runs of the oracle that were added, to measure failures against",
     "recording.mcap": "everything that the graph said",
     "logs/": "a log for each node",

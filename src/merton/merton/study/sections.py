@@ -197,12 +197,16 @@ GRAVE = (Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE)
 """Outcomes that are listed first."""
 
 
-def troubles(records: Iterable[TrialRecord], subjects: Collection[str]) -> list[TrialRecord]:
-    """Every trial that did not succeed, or in which a model failed: those of `subjects` first, the rarer and graver
-    outcomes before failures."""
-    order = [*GRAVE, Outcome.ABSTAINED, Outcome.SUCCESS, Outcome.FAILURE]
-    found = [record for record in records if record.outcome is not Outcome.SUCCESS or record.error_code in MODEL_ERRORS]
-    return sorted(found, key=lambda record: (record.agent not in subjects, order.index(record.outcome), record.id))
+def gravest_first(records: Iterable[TrialRecord], subjects: Collection[str]) -> list[TrialRecord]:
+    """All trials: those of `subjects` first, the rarer and graver outcomes before failures, successes last; those in
+    which a model failed before other successes."""
+    order = [*GRAVE, Outcome.ABSTAINED, Outcome.FAILURE, Outcome.SUCCESS]
+
+    def key(record: TrialRecord) -> tuple[object, ...]:
+        model_failed = record.error_code in MODEL_ERRORS
+        return record.agent not in subjects, order.index(record.outcome), not model_failed, record.id
+
+    return sorted(records, key=key)
 
 
 def mastery(agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]) -> list[tuple[str, float, tuple[Gap, ...]]]:

@@ -27,6 +27,7 @@ def write_site(
     published: Sequence[Board] = (),
     served: bool = False,
     title: str | None = None,
+    runs: Path | None = None,
 ) -> Path:
     """Write a snapshot as a folder of pages that need no server and request nothing else; returns its index.html.
 
@@ -36,10 +37,11 @@ def write_site(
     Args:
         folder: a new or empty one, or one that holds a site written before.
         store: the record, for earlier snapshots, submissions and attempts.
-        images: run directories with pictures and answers of the cases; None: the run that holds the record.
+        images: run directories with pictures and answers of the cases; None: those of the record's experiments.
         published: boards under published rules, shown beside those of the snapshot.
         served: whether a server adds `SERVED_PAGES`, so that the pages link there.
         title: of the site; None: the names of its matrices and experiments.
+        runs: the folder in which runs of a merged record are looked for; None: as `record_extras.run_directories`.
 
     Raises:
         InputError: the folder holds something else, or `images` names something that is not a run.
@@ -47,7 +49,7 @@ def write_site(
     """
     target = Path(folder)
     _check_target(target)
-    extras = read_extras(store, snapshot) if store is not None else RecordExtras()
+    extras = read_extras(store, snapshot, runs) if store is not None else RecordExtras()
     view = View(snapshot, published, title)
     shown = {snapshot.cases[index].id for index in view.shown}
     trials = RunTrials([Path(run) for run in (extras.runs if images is None else images)], shown)

@@ -13,6 +13,7 @@ from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.submissions.manifest import canonical
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, submissions
 from merton.results.store import ResultStore
+from merton.results.trial_files import json_object
 
 HISTORY = 24
 """Number of earlier snapshots on a site, the latest; each is read whole."""
@@ -50,7 +51,8 @@ class RecordExtras:
         unreadable: times of the latest that cannot be read: damaged, or of another version of Merton.
         taken_utc: when the snapshot of the site itself was stored; empty if it was not.
         receipts, attempts: submissions and attempts to submit, the latest first.
-        runs: the run directory that holds the record, if one does.
+        runs: the run directories of its experiments, as far as there are any (`run_directories`).
+        without_run: ids of its experiments that have none.
     """
 
     history: tuple[Earlier, ...] = ()
@@ -60,6 +62,7 @@ class RecordExtras:
     receipts: tuple[Receipt, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     runs: tuple[Path, ...] = ()
+    without_run: tuple[str, ...] = ()
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
@@ -79,8 +82,11 @@ class RecordExtras:
         return [(names[name], counts[name], accepted[name]) for name in found]
 
 
-def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
+def read_extras(store: ResultStore, current: Snapshot, runs: Path | None = None) -> RecordExtras:
     """The extras of a site of the snapshot `current`, which is not part of its own history.
+
+    Args:
+        runs: the folder in which the runs of a merged record are looked for, as `run_directories`.
 
     Raises:
         InfrastructureError: the record cannot be read.
@@ -94,13 +100,15 @@ def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
             history.append(Earlier.of(item.taken_utc, snapshots.load(store, item.id)))
         except (InputError, InfrastructureError):
             unreadable.append(item.taken_utc)
+    found, without_run = run_directories(store, runs)
     return replace(
         read_submissions(store),
         history=tuple(history),
         older=max(len(stored) - HISTORY, 0),
         unreadable=tuple(unreadable),
         taken_utc=taken_utc,
-        runs=_runs(store),
+        runs=found,
+        without_run=without_run,
     )
 
 
@@ -111,9 +119,24 @@ def read_submissions(store: ResultStore) -> RecordExtras:
     return RecordExtras(receipts=tuple(reversed(receipts)), attempts=tuple(reversed(log)))
 
 
-def _runs(store: ResultStore) -> tuple[Path, ...]:
-    """The directory of the run that holds the record; none for a separate record, or one on a server."""
-    if store.database.dialect != "sqlite":
-        return ()
-    folder = Path(store.database.where).parent
-    return (folder,) if (folder / "trials").is_dir() else ()
+def run_directories(store: ResultStore, runs: Path | None = None) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The run directories of a record's experiments, and the ids of experiments that have none.
+
+    A record in a run's directory belongs to that run. The runs of a merged record are those below a folder whose
+    run.json has the id of one of its experiments, or without an id the name.
+
+    Args:
+        runs: the folder; None: `runs` beside the record, or else where one stands.
+    """
+    experiments = set(store.experiments())
+    beside = None if store.database.dialect != "sqlite" else Path(store.database.where).parent
+    if beside is not None and (beside / "trials").is_dir():
+        return (beside,), ()
+    places = [runs] if runs is not None else [place / "runs" for place in (beside, Path()) if place is not None]
+    found: dict[str, Path] = {}
+    for file in (file for place in places for file in sorted(place.glob("[!.]*/results.sqlite"))):
+        about = json_object(file.parent / "run.json") or {}
+        name = str(about.get("id", file.parent.name))
+        if name in experiments:
+            found.setdefault(name, file.parent)
+    return tuple(found[name] for name in sorted(found)), tuple(sorted(experiments - found.keys()))

@@ -29,18 +29,18 @@ from merton import __version__
 from merton.config import dumps
 from merton.errors import InfrastructureError, InputError, require
 from merton.experiment.again import is_as_recorded
+from merton.experiment.filming import CAMERA, FILM_HZ, take
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import Trial
 from merton.experiment.run import RunDirectory
 from merton.files import claim_folder, locked_folder, write_file
 from merton.pool import open_pool, results
 from merton.progress import OnProgress, unseen
+from merton.recording.video import write_video
 from merton.results.csv_writer import write_csv
 from merton.results.records import FLOOR_AGENT, Outcome, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.simulation.cameras import SceneCameras
-from merton_studies.people.media.encoding import write_video
-from merton_studies.people.media.filming import CAMERA, FILM_HZ, take
 from merton_studies.people.media.planted import RIGHT_ANSWERS, SCORES, Planting
 
 REFERENCE = "reference"

@@ -11,10 +11,10 @@ from functools import cached_property
 import cv2
 import numpy as np
 
+from merton.experiment.filming import ROBOT, Take, pictures
 from merton.simulation.cameras import SceneCameras
 from merton.world.geometry import Array
 from merton.world.observation import Image
-from merton_studies.people.media.filming import ROBOT, Take, pictures
 
 RIGHT_ANSWERS: dict[str, dict[str, object]] = {
     "faithful": {"score": 3, "same_outcome": True, "defects": []},

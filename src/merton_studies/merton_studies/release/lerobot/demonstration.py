@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from merton.errors import InfrastructureError
 from merton.execution.kinematics import base_from_tcp
 from merton.files import written_whole
+from merton.recording.video import write_video
 from merton.world.cell import ARM_JOINTS, CellConfig
 from merton.world.geometry import Array, quaternion_of
 from merton.world.observation import Image
-from merton_studies.people.media.encoding import write_video
 
 STATE = "observation.state"
 ACTION = "action"

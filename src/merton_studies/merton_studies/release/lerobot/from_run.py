@@ -100,7 +100,10 @@ def _demonstrate(run: Path, folder: Path, record: TrialRecord, fps: int) -> str:
     agent = next(agent for agent in spec.agents if agent.id == record.agent)
     instants: list[tuple[Instant, float]] = []
     trial = carried_out_again(
-        ports, spec, Trial(agent, case), lambda: instants.append((Instant.of(ports.cell), ports.cell.gripper_goal_m))
+        ports,
+        spec,
+        Trial(agent, case),
+        lambda step: instants.append((Instant.of(ports.cell), ports.cell.gripper_goal_m)),
     )
     if not is_as_recorded(directory.path, record, rounded(trial.path)):
         return f"{record.id} goes another way here than it was recorded, or its trial.json is missing"

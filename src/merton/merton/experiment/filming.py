@@ -11,6 +11,7 @@ from merton.experiment.again import carried_out_again
 from merton.experiment.local import SLICE_S, LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.trial import rounded
+from merton.experiment.trial_report import TrialPicture
 from merton.simulation import props, varied_model
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.scene import Scene
@@ -19,8 +20,8 @@ from merton.world.geometry import Array
 from merton.world.observation import Image
 
 CAMERA = "side"
-"""It sees arm, things and table; the picture has no distortion and no errors of a sensor, since people judge what the
-arm did."""
+"""It sees arm, things and table; the picture has no distortion and no errors of a sensor, since it shows what the arm
+did, not what a policy saw."""
 FILM_HZ = 10.0
 """Pictures a second of simulated time."""
 ROBOT = len(ARM_JOINTS) + len(FINGER_JOINTS)
@@ -35,8 +36,10 @@ class Take:
     Attributes:
         task, seed: the scene.
         states: (n, nq), MuJoCo's configuration vector at `FILM_HZ`, from the start to the end.
-        path: of the tool, as trial.json keeps it [m].
+        path: of the tool in `base_link`, as trial.json keeps it [m]; a point for each `SLICE_S` of motion.
         thing: the part of a state with the position of the thing to handle; None if it is fixed to the table.
+        steps: (n,) the number of the step under way at each state, from 0.
+        pictures: those that the models were shown, by step and camera.
     """
 
     task: str
@@ -44,6 +47,8 @@ class Take:
     states: Array
     path: tuple[tuple[float, float, float], ...]
     thing: slice | None
+    steps: tuple[int, ...]
+    pictures: tuple[TrialPicture, ...]
 
 
 def take(ports: LocalPorts, spec: ExperimentSpec, trial: Trial) -> Take:
@@ -52,13 +57,21 @@ def take(ports: LocalPorts, spec: ExperimentSpec, trial: Trial) -> Take:
     Raises:
         InfrastructureError: a model cannot be asked, as in `merton.experiment.trial.run_trial`.
     """
-    states: list[Array] = []
-    run = carried_out_again(ports, spec, trial, lambda: states.append(ports.cell.qpos))
+    states: list[tuple[Array, int]] = []
+    run = carried_out_again(ports, spec, trial, lambda step: states.append((ports.cell.qpos, step)))
     every = round(1 / (FILM_HZ * SLICE_S))
-    kept = [*states[::every], states[-1]]
+    configurations, steps = zip(*states[::every], states[-1], strict=True)
     scene = ports.cell.scene
     assert scene is not None
-    return Take(trial.case.task, trial.case.seed, np.array(kept), rounded(run.path), _position(ports, scene))
+    return Take(
+        task=trial.case.task,
+        seed=trial.case.seed,
+        states=np.array(configurations),
+        path=rounded(run.path),
+        thing=_position(ports, scene),
+        steps=steps,
+        pictures=tuple(run.pictures),
+    )
 
 
 def pictures(cameras: SceneCameras, scene: Take, states: Iterable[Array]) -> Iterator[Image]:
