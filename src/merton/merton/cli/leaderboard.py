@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import battles, boards
-from merton.cli.console import METRIC_OPTION, AllOption, Record, RecordOrMatrix, print_out, print_remarks, working
+from merton.cli.console import (
+    METRIC_OPTION,
+    AllOption,
+    Record,
+    RecordOrMatrix,
+    print_err,
+    print_out,
+    print_remarks,
+    working,
+)
 from merton.cli.tree import App, needs
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC
