@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import threading
+from itertools import islice
 
 import pytest
 from rich.console import Console
@@ -70,6 +71,47 @@ def test_where_no_bar_is_drawn_a_long_work_says_where_it_is(
         name("[red]rating[/]")
         wait_for_two()
     assert "[red]rating[/] …\n" in capsys.readouterr().err
+
+
+def test_the_time_left_follows_the_costs_of_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cheap pieces first: by their number a third would be done, by their cost a twelfth is."""
+    now_s = [100.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now_s[0])
+    plain, weighed = console.Meter("trials"), console.Meter("trials", (1.0, 1.0, 5.0, 5.0, 6.0, 6.0))
+    for meter in (plain, weighed):
+        assert meter.words() == "trials …"
+        meter(0, 6)
+        assert meter.words() == "trials: 0 of 6"
+        meter(2, 6)
+    now_s[0] += 4.0
+    assert plain.words() == "trials: 2 of 6, about 8 s left"
+    assert weighed.words() == "trials: 2 of 6, about 44 s left"
+    weighed(6, 6)
+    assert weighed.words() == "trials: 6 of 6"
+
+
+def test_work_of_an_earlier_process_is_no_pace_and_another_work_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now_s[0])
+    meter = console.Meter("first")
+    meter(90, 100)
+    now_s[0] = 100.0
+    meter(91, 100)
+    assert meter.words() == "first: 91 of 100, about 15 min left"
+    meter.name("second")
+    meter(0, 10)
+    assert meter.words() == "second: 0 of 10"
+    now_s[0] = 110.0
+    meter(5, 10)
+    assert meter.words() == "second: 5 of 10, about 10 s left"
+
+
+def test_a_log_has_a_line_every_half_minute() -> None:
+    """The pauses between lines grow, and none is longer than that."""
+    pauses_s = list(islice(console.pauses_s(), 12))
+    assert pauses_s[0] == console.QUIET_S
+    assert pauses_s == sorted(pauses_s)
+    assert max(pauses_s) == console.LONGEST_QUIET_S == 30.0
 
 
 def test_a_terminal_is_shown_nothing_that_it_would_obey(capsys: pytest.CaptureFixture[str]) -> None:

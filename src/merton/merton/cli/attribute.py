@@ -120,15 +120,16 @@ def _run_again(
     again: dict[str, dict[str, TrialRecord]] = {}
     with ResultStore(run.path / RECORD) as store:
         jobs = jobs_left(run, store, dissections, trials)
+        costs_s = [job.seconds(run.spec, known[job.trial.id]) for job in jobs]
         if jobs:
             changed, designs = sum(pair.changes for pair in pairs), sum(len(job.designs) + job.placebo for job in jobs)
-            left_s = sum(job.seconds(run.spec, known[job.trial.id]) for job in jobs) / pool.count
+            left_s = sum(costs_s) / pool.count
             print_err(
                 f"To be run again: {changed} trials that lose or gain and {len(pairs) - changed} of the others. Left: "
                 f"{counted(designs, 'design')}, about {duration(left_s)} in {counted(pool.count, 'worker')}, by the "
                 "run's own time a trial."
             )
-        with progress("parts") as move:
+        with progress("trials, each in all its designs", costs_s) as move:
             move(0, len(jobs))
             for done, _ in enumerate(run_jobs(pool, run, store, jobs, records), start=1):
                 move(done, len(jobs))

@@ -10,17 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from merton.progress import OnProgress
 from merton.results.text import harmless
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class _Harmless(RenderHook):
@@ -58,8 +62,8 @@ PACE_S = 120.0
 """A bar's time left is by the pace of so long [s]: pieces of work may take a quarter of it."""
 QUIET_S = 3.0
 """Time for which a command may say nothing at first where there is no terminal to draw a bar on [s]."""
-LONGEST_QUIET_S = 60.0
-"""The longest pause between two such lines [s]: a run of a night fills no log, and a CI takes none for hanging."""
+LONGEST_QUIET_S = 30.0
+"""The longest pause between two such lines [s]: a reader of a log takes no work for hanging."""
 
 
 def run_named(name: Path | None) -> Path | None:
@@ -152,23 +156,89 @@ def from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-@contextmanager
-def progress(title: str) -> Iterator[OnProgress]:
-    """A bar with the time left, on stderr; gives the function (done, total) that moves it.
+class Meter:
+    """Progress of a work in words, by calls (done, total): an `OnProgress`.
 
-    The work that the first call reports may have been done before: the pace is that of the calls after it.
+    Work that the first call reports may have been done before: the pace is that of the calls after it. A call with
+    less done than the one before begins another work.
+
+    Args:
+        title: of the work.
+        costs: of each piece in the order in which they are done, in any unit, >= 0: pieces that take longer than
+            others then do not mislead the time left. All alike if left out, or if there are not `total` of them.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    def __init__(self, title: str, costs: Sequence[float] = ()) -> None:
+        self.title, self._costs = title, (0.0, *accumulate(costs))
+        self._first: tuple[float, float] | None = None  # time [s] and cost of the first call
+        self.done, self.total = 0, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        begins = self._first is None or done < self.done
+        self.done, self.total = done, total
+        if begins:
+            self._first = time.monotonic(), self.cost(done)
+        self.moved()
+
+    def name(self, title: str) -> None:
+        """Name the work, or the part of it that begins."""
+        self.title = title
+        self.moved()
+
+    def moved(self) -> None:
+        """Called after each change."""
+
+    def cost(self, done: int) -> float:
+        """The cost of the first `done` pieces."""
+        return self._costs[done] if len(self._costs) == self.total + 1 and self._costs[-1] else float(done)
+
+    def words(self) -> str:
+        """Such as "trials: 3 of 8, about 20 s left"; the title alone before anything is known."""
+        if self._first is None or not self.total:
+            return f"{self.title} …"
+        first_s, first = self._first
+        now, end = self.cost(self.done), self.cost(self.total)
+        left_s = (time.monotonic() - first_s) / (now - first) * (end - now) if first < now < end else 0.0
+        left = f", about {left_s:.0f} s left" if left_s < 90.0 else f", about {left_s / 60.0:.0f} min left"
+        return f"{self.title}: {self.done} of {self.total}{left if left_s else ''}"
+
+
+class _Bar(Meter):
+    """The same as a bar of rich, which has its own pace."""
+
+    def __init__(self, title: str, costs: Sequence[float], bar: Progress) -> None:
+        super().__init__(title, costs)
+        self._bar, self._task = bar, bar.add_task(escape(title), total=None, count="")
+
+    def moved(self) -> None:
+        """Move the bar."""
+        total = self.cost(self.total) if self.total else None
+        count = f"{self.done}/{self.total}" if self.total else ""
+        self._bar.update(
+            self._task, description=escape(self.title), completed=self.cost(self.done), total=total, count=count
+        )
+
+
+@contextmanager
+def progress(title: str, costs: Sequence[float] = ()) -> Iterator[Meter]:
+    """A bar with the time left, on stderr; without a terminal a line now and then, at least every half minute.
+
+    Gives the function (done, total) that moves it.
+
+    Args:
+        title, costs: as of `Meter`.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     if not STDERR.is_terminal:
-        calls: list[_Call] = []  # the first, and the last
-        with _repeated(lambda: _told(title, calls)):
-            yield lambda done, total: calls.__setitem__(slice(1, None), [(time.monotonic(), done, total)])
+        meter = Meter(title, costs)
+        with _repeated(meter.words):
+            yield meter
         return
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    count = TextColumn("{task.fields[count]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, console=STDERR, transient=True, speed_estimate_period=PACE_S) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield _Bar(title, costs, bar)
 
 
 @contextmanager
@@ -184,6 +254,14 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda step: status.update(Text(f"{step} …"))
 
 
+def pauses_s() -> Iterator[float]:
+    """The pauses before the lines of a log [s], without end: each twice as long as the one before, to the longest."""
+    pause_s = QUIET_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, max(QUIET_S, LONGEST_QUIET_S))
+
+
 @contextmanager
 def _repeated(state: Callable[[], str]) -> Iterator[None]:
     """Print the state after a few seconds, then ever more rarely: where no bar is drawn, such as in the log of a CI."""
@@ -191,11 +269,11 @@ def _repeated(state: Callable[[], str]) -> Iterator[None]:
     said: list[str] = []
 
     def repeat() -> None:
-        pause_s = QUIET_S
-        while not ended.wait(pause_s):
+        for pause_s in pauses_s():
+            if ended.wait(pause_s):
+                return
             said[:] = [state()]
             print_err(said[0])
-            pause_s = min(2 * pause_s, max(QUIET_S, LONGEST_QUIET_S))
 
     repeating = threading.Thread(target=repeat, daemon=True)
     repeating.start()
@@ -206,17 +284,3 @@ def _repeated(state: Callable[[], str]) -> Iterator[None]:
         repeating.join()
     if said and state() != said[0]:  # a log does not end in the middle
         print_err(state())
-
-
-_Call = tuple[float, int, int]
-"""Of the function that moves a bar: when [s], done and total."""
-
-
-def _told(title: str, calls: Sequence[_Call]) -> str:
-    """A bar in words: what is done of how much, and the time left at the pace since the first call."""
-    if not calls or not calls[-1][2]:
-        return f"{title} …"
-    (first_s, first, _), (_, done, total) = calls[0], calls[-1]
-    pace_s = (time.monotonic() - first_s) / (done - first) if first < done else 0.0
-    left = f", about {pace_s * (total - done):.0f} s left" if pace_s and done < total else ""
-    return f"{title}: {done} of {total}{left}"

@@ -38,7 +38,7 @@ LOADING_LIMIT_S = 1800.0
 POLL_S = 0.25
 LINE_PERIOD_S = 4.0
 """Time between the first two lines of progress where no terminal shows a bar [s]; each further one is twice as long."""
-LONGEST_LINE_PERIOD_S = 60.0
+LONGEST_LINE_PERIOD_S = 30.0
 RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 120.0

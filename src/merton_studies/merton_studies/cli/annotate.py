@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, own_command, print_err, print_out
+from merton.cli.console import own_command, print_err, print_out, progress
 from merton.errors import InputError, UnknownNameError
 from merton.extras import ready
 from merton_studies.cli.curate_evaluate import evaluate_command
@@ -127,24 +127,13 @@ def _engine(name: str, workers: int, gpus: float) -> Engine:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A progress bar on stderr with cost and time left; yields the function that moves it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    """Progress on stderr with the cost so far; yields the function that moves it."""
+    with progress("reading the dataset") as meter:
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[cost]}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Bar(*columns, console=STDERR) as bar:
-        task = bar.add_task("reading the dataset", total=None, cost="")
-
-        def move(progress: Progress) -> None:
-            spent, left = progress.cost, progress.cost_left
-            cost = f"cost {spent:.2f}, at most {left:.2f} left" if spent or left else ""
-            bar.update(task, description=progress.model, completed=progress.done, total=progress.total, cost=cost)
+        def move(state: Progress) -> None:
+            spent, left = state.cost, state.cost_left
+            cost = f", cost {spent:.2f}, at most {left:.2f} left" if spent or left else ""
+            meter.name(f"{state.model}{cost}")
+            meter(state.done, state.total)
 
         yield move
