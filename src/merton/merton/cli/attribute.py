@@ -152,10 +152,10 @@ def _of_agent(agent: str, parts: Dissection, pairs: Sequence[Pair], reruns: Sequ
 
     changed = sum(pair.changes for pair in pairs)
     if not parts.looks:
-        but = f" Yet {changed} of its distorted trials end otherwise than undistorted." if changed else ""
-        return Findings((), (), (f"{agent}: skipped, it does not use the images.{but}",))
+        but = f"{agent} looks at none of the images, yet {changed} of its distorted trials end otherwise."
+        return Findings((), (), (but,) if changed else (), (agent,))
     if parts.is_trivial:
-        return Findings((), (), (f"{agent}: skipped, it does not use the images, or one part of them alone.",))
+        return Findings((), (), (f"{agent} sees only one part of the images: all of its loss is there.",))
     if not reruns:
         return Findings((), (), (f"{agent} has no distorted trial with a result beside its undistorted one.",))
     shares = [
@@ -187,12 +187,12 @@ def _remarks(agent: str, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Iter
 
 def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> None:
     """Tables on the terminal, numbers and page in the run's folder."""
+    from merton.study.attribution_finding import finding, unseeing_sentence
     from merton.study.report import write_attribution_page
 
+    print_out(finding(findings))
     if findings.attributions:
         STDOUT.print(_table(findings))
-    for remark in findings.remarks:
-        print_out(remark)
     for found in findings.failures:
         print_out(
             f"{found.agent}: points of success won by clean images from a step on, and lost at it; % saved of the "
@@ -200,24 +200,31 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
             f"{found.others} run again that succeed under it:"
         )
         STDOUT.print(_steps(found))
+    for remark in findings.remarks:
+        print_out(remark)
+    if findings.unseeing:
+        print_out(unseeing_sentence(findings.unseeing))
     run.write_json(NUMBERS, {**about, **asdict(findings)})
     page = write_attribution_page(findings, run.path.name, run.path / PAGE)
     print_out(f"Numbers: {run.path / NUMBERS}. Page: {page}")
 
 
 def _table(findings: Findings) -> Table:
-    """The shares in points of 100; fits in 80 columns."""
-    table = Table(box=None, pad_edge=False, title="Points of 100 lost under distortion", title_justify="left")
-    for name in ("agent", "loss of", "part", "points", "95 %", "% of it"):
-        table.add_column(name, no_wrap=True, justify="left" if name in ("agent", "loss of", "part") else "right")
+    """The shares of success in points of 100; those of progress are on the page. Fits in 80 columns."""
+    title = "Points of success lost under distortion, of 100"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for name in ("agent", "part", "points", "95 %", "% of it"):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("agent", "part") else "right")
     for item in findings.attributions:
+        if item.value != "success":
+            continue
         whole = 100 if item.loss.value else MISSING
-        add_row(table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), whole)
+        add_row(table, item.agent, f"all {item.axis}", *_points(item.loss), whole)
         for part, share in item.shares.items():
             of_loss = number(100 * share.value / item.loss.value, 0) if item.loss.value else MISSING
-            add_row(table, "", "", f"  {part}", *_points(share), of_loss)
+            add_row(table, "", f"  {part}", *_points(share), of_loss)
         if item.chance:
-            add_row(table, "", "", "  (chance)", *_points(item.chance), MISSING)
+            add_row(table, "", "  (chance)", *_points(item.chance), MISSING)
     return table
 
 

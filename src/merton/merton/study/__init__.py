@@ -2,6 +2,7 @@
 
 __all__ = [
     "attribution",
+    "attribution_finding",
     "beside",
     "blindness",
     "changed_settings",

@@ -240,15 +240,23 @@ def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reru
 
 @dataclass(frozen=True)
 class Findings:
-    """All that is said of a run: attributions and failures of its agents, and sentences about each agent."""
+    """All that is said of a run: attributions and failures of its agents, and sentences about each agent.
+
+    Attributes:
+        unseeing: agents that look at none of the distorted images.
+    """
 
     attributions: tuple[Attribution, ...]
     failures: tuple[Failure, ...]
     remarks: tuple[str, ...]
+    unseeing: tuple[str, ...] = ()
 
     def __add__(self, other: Findings) -> Findings:
         return Findings(
-            self.attributions + other.attributions, self.failures + other.failures, self.remarks + other.remarks
+            self.attributions + other.attributions,
+            self.failures + other.failures,
+            self.remarks + other.remarks,
+            self.unseeing + other.unseeing,
         )
 
 

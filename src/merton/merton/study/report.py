@@ -43,6 +43,7 @@ from merton.study import (
     trial_table,
 )
 from merton.study.attribution import Findings
+from merton.study.attribution_finding import finding, unseeing_sentence
 from merton.study.headline import headline, leading_drop, most_sensitive, size, trial_count
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
@@ -284,7 +285,12 @@ def write_attribution_page(findings: Findings, source: str, target: Path) -> Pat
     Raises InfrastructureError if it cannot be written.
     """
     page = _environment().get_template("attribution.html.j2")
-    _write(target, page.render(findings=findings, source=source))
+    _write(
+        target,
+        page.render(
+            findings=findings, finding=finding(findings), unseeing=unseeing_sentence(findings.unseeing), source=source
+        ),
+    )
     return target
 
 
