@@ -32,6 +32,7 @@ from merton.seeding import generator
 from merton.statistics.sequential import Conclusion
 from merton.study import gate_files
 from merton.study.gate import judge, scenes_for, worst
+from merton.study.gate_page import scenes_that_differ
 from merton.study.values import VALUES
 
 EXPERIMENT = """
@@ -48,7 +49,7 @@ EARLY = (
     "The comparison ended as soon as it was sure, so this mean lies, on average, too far from the limit of {} points; "
     "the interval holds all the same."
 )
-FILES = (gate_files.MARKDOWN, gate_files.JUNIT, *gate_files.PICTURES)
+FILES = (gate_files.PAGE, gate_files.MARKDOWN, gate_files.JUNIT, *gate_files.PICTURES)
 
 
 class Here:
@@ -218,6 +219,25 @@ def test_the_files_name_what_was_found(tmp_path: Path) -> None:
     assert kinds == {"verdict": ["failure"], "pick": ["skipped"], "push": ["failure"]}
     for name in gate_files.PICTURES:
         ElementTree.parse(tmp_path / name)
+    page = (tmp_path / gate_files.PAGE).read_text()
+    assert '<h1 class="bad">Failed: new|policy is worse than old by more than 5 points.</h1>' in page
+    assert "differ in 20 of 80 scenes" in page
+    assert page.count('<td class="left">failure</td><td class="left">success</td><td>−100.0</td>') == 20
+
+
+def test_agents_that_do_equally_well_have_no_scene_that_differs(tmp_path: Path) -> None:
+    """And a swap of the two turns the sign of every difference."""
+    equal = judge(
+        [pair(number, True, True, "pick") for number in range(4)], "success", VALUES["success"], 0.05, ("pick",)
+    )
+    gate_files.write(tmp_path, equal, "new", "old")
+    assert "did equally well in each of the 4 scenes" in (tmp_path / gate_files.PAGE).read_text()
+    pairs = [pair(number, number % 3 > 0, number % 2 > 0, "pick") for number in range(12)]
+    gains, losses = (
+        sorted(gain for _, gain in scenes_that_differ(judge(order, "success", VALUES["success"], 0.05, ("pick",))))
+        for order in (pairs, [(other, own) for own, other in pairs])
+    )
+    assert gains == sorted(-loss for loss in losses) != []
 
 
 @pytest.mark.usefixtures("renders")

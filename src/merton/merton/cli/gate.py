@@ -80,7 +80,8 @@ def gate_command(
         raise
     for line in gate_files.summary(judgement, candidate, against):
         print_out(line)
-    print_out(f"{run.path / gate_files.MARKDOWN}, {gate_files.JUNIT}, {', '.join(gate_files.PICTURES)}")
+    beside = ", ".join((gate_files.MARKDOWN, gate_files.JUNIT, *gate_files.PICTURES))
+    print_out(f"Page: {run.path / gate_files.PAGE}. Beside it: {beside}")
     if judgement.whole.verdict is Conclusion.UNRESOLVED:
         larger = ", with more --scenes" if scenes and len(judgement.pairs) >= scenes else ""
         print_out(f"{_needed(judgement)} {_continuation(run)}{larger}")

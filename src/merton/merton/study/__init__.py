@@ -15,6 +15,7 @@ __all__ = [
     "figures",
     "gate",
     "gate_files",
+    "gate_page",
     "models",
     "outputs",
     "power",

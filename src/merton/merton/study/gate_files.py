@@ -1,4 +1,4 @@
-"""The result of a comparison in words: lines for the terminal, gate.md for a pull request, gate.xml for a CI server."""
+"""The result of a comparison in files: its page gate.html, gate.md for a pull request, gate.xml for a CI server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from merton.results.text import MISSING, counted, one_line
 from merton.statistics.sequential import Conclusion
 from merton.study import gate_pictures
 from merton.study.gate import Judgement, TaskConclusion, worst
+from merton.study.gate_page import gate_page
 from merton.study.values import VALUES
 
-MARKDOWN, JUNIT = "gate.md", "gate.xml"
+PAGE, MARKDOWN, JUNIT = "gate.html", "gate.md", "gate.xml"
 PICTURES = ("course.svg", "differences.svg", "worst.svg")
 
 
@@ -45,18 +46,23 @@ def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
 
 
 def write(run: Path, judgement: Judgement, candidate: str, baseline: str) -> None:
-    """Write gate.md, gate.xml and the three pictures into a run's directory; equal judgements, equal bytes.
+    """Write gate.html, gate.md, gate.xml and the three pictures into a run's directory; equal judgements, equal bytes.
 
     Raises:
         InfrastructureError: a file cannot be written.
     """
     pair = worst(judgement.pairs, VALUES[judgement.metric])
+    pictures = (
+        gate_pictures.course(judgement),
+        gate_pictures.differences(judgement),
+        gate_pictures.worst_scene(run, pair),
+    )
+    sentences = summary(judgement, candidate, baseline)
     contents = {
+        PAGE: gate_page(judgement, (candidate, baseline), sentences, pictures, (MARKDOWN, JUNIT, *PICTURES)),
         MARKDOWN: markdown(judgement, candidate, baseline),
         JUNIT: junit(judgement, candidate, baseline),
-        PICTURES[0]: str(gate_pictures.course(judgement)),
-        PICTURES[1]: str(gate_pictures.differences(judgement)),
-        PICTURES[2]: str(gate_pictures.worst_scene(run, pair)),
+        **{name: str(picture) for name, picture in zip(PICTURES, pictures, strict=True)},
     }
     for name, content in contents.items():
         write_file(run / name, f"{content}\n".encode())
