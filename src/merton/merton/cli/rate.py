@@ -125,6 +125,10 @@ def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -
 
 
 def _show(found: Findings) -> None:
+    from merton.leaderboard.rate.finding import rate_finding
+
+    if found.tails or found.convergence:  # a newcomer has a sentence of its own
+        print_out(rate_finding(found.tails, found.convergence))
     for warning in found.warnings:
         print_err(warning)
     for item in found.placed:

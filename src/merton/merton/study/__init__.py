@@ -17,6 +17,7 @@ __all__ = [
     "gate_files",
     "gate_page",
     "models",
+    "models_finding",
     "outputs",
     "power",
     "report",

@@ -45,6 +45,7 @@ from merton.study import (
 from merton.study.attribution import Findings
 from merton.study.attribution_finding import finding, unseeing_sentence
 from merton.study.headline import headline, leading_drop, most_sensitive, size, trial_count
+from merton.study.models_finding import models_finding
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
@@ -274,6 +275,7 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
             models_open=True,
             source=Path(scores).name,
             count=len(table.score),
+            finding=models_finding(table),
         ),
     )
     return target

@@ -14,6 +14,7 @@ from merton.pages.environment import environment
 from merton.pages.svg import tag
 from merton.recording.images import jpeg
 from merton.world.observation import Image
+from merton_studies.twins.finding import twins_finding
 from merton_studies.twins.motion import TOLERANCE_M, VERDICTS
 from merton_studies.twins.replay import Replay
 from merton_studies.twins.summary import SettingSummary, self_checks, summaries
@@ -41,6 +42,7 @@ def write_page(found: Replay, target: Path) -> Path:
         .get_template("twins.html.j2")
         .render(
             found=found,
+            finding=twins_finding(shown),
             summaries=shown,
             checks=self_checks(found),
             figures=figures,
@@ -99,6 +101,8 @@ def _panel(
         return left + _PANEL_PX / 2 + turn * scale * float(dx), _PANEL_PX / 2 - scale * float(dy)
 
     parts = [tag("rect", x=left, y=0, width=_PANEL_PX, height=_PANEL_PX, rx=4, class_="panel")]
+    x, y = place(lines[0][0])
+    parts.append(tag("circle", cx=x, cy=y, r=3, class_="start"))  # below the ends: those of an arm that stays are seen
     for name, line in zip(("recorded", "twin"), lines, strict=True):
         corners = [place(point) for point in line]
         x, y = corners[-1]
@@ -106,6 +110,4 @@ def _panel(
         ring = [tag("circle", cx=x, cy=y, r=scale * TOLERANCE_M, class_="tolerance")] if name == "recorded" else []
         parts += [tag("g", tag("polyline", points=drawn, class_="line"), *ring,
                       tag("circle", cx=x, cy=y, r=3.2, class_="mark"), class_=name)]  # fmt: skip
-    x, y = place(lines[0][0])
-    parts.append(tag("circle", cx=x, cy=y, r=3, class_="start"))
     return tag("g", *parts)

@@ -11,6 +11,7 @@ from typing import Any
 import merton
 from merton.files import make_folder, write_file
 from merton.leaderboard.rate.figures import Curve, curves
+from merton.leaderboard.rate.finding import rate_finding
 from merton.leaderboard.rate.newcomers import Placed
 from merton.leaderboard.rate.tail import SOLVED, LongTail
 from merton.leaderboard.site import figures
@@ -81,6 +82,7 @@ def _shown(found: Findings) -> dict[str, Any]:
     slots = _leaders(found.convergence)
     return {
         "found": found,
+        "finding": rate_finding(found.tails, found.convergence, found.placed),
         "labels": LABELS,
         "methods": {item.method: place for place, item in enumerate(found.convergence)},
         "panels": [(name, heading, _panel(found.convergence, name, heading)) for name, heading in PANELS.items()],

@@ -95,5 +95,7 @@ def run(
     known = None if tokens is None else Tokens(tokens)
     with listening(host, port) as bound:
         app = create_app(study, known, (*names, host))
-        say(f"the study {study.project.name} is at {address_of(bound, host)}")
+        address = address_of(bound, host)
+        say(f"the study {study.project.name} is at {address}")
+        say(f"its statistics while it runs, for the operator: {address.rstrip('/')}/operator")
         serve(app, bound, app.state.people.known)
