@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from merton.cli.main import app
 from merton.errors import InputError
 from merton.perception.distortion import DISTORTIONS, all_distortions, distort
+from merton.perception.distortion import gallery as gallery_module
 from merton.perception.distortion.gallery import gallery
 from merton.perception.quality import measure
 from merton.seeding import generator
@@ -24,14 +25,26 @@ def picture() -> np.ndarray:
 
 
 def test_gallery_shows_every_type_at_every_level(tmp_path: Path) -> None:
-    gallery(picture(), tmp_path / "gallery.html")
+    gallery(picture(), tmp_path / "gallery.html", name="<my> table.png")
     page = (tmp_path / "gallery.html").read_text()
-    assert page.count("<tr>") == len(DISTORTIONS)
-    assert page.count("data:image/jpeg;base64,") == 5 * len(DISTORTIONS)
-    assert "http" not in page
-    assert all(name in page for name in DISTORTIONS)
+    assert "<h1>Distortions of &lt;my&gt; table.png</h1>" in page
+    assert page.count("<figure>") == 5 * len(DISTORTIONS)
+    assert page.count("data:image/jpeg;base64,") == 2 * 5 * len(DISTORTIONS) + 2, "whole and middle"
+    assert "http:" not in page
+    assert "https:" not in page
+    assert all(f'id="{name}"' in page for name in DISTORTIONS)
     worst = distort(picture(), "white_noise", 5, generator(0, "white_noise"))
     assert f"5: 0.01 · {measure('psnr', worst, picture()):.1f} dB" in page
+
+
+def test_pictures_of_a_page_are_whole_and_bounded_whatever_the_size() -> None:
+    """A wide picture keeps its form, and a small one its size."""
+    wide = np.zeros((100, 2000, 3), np.uint8)
+    assert gallery_module._smaller(wide).shape == (11, 216, 3)
+    assert gallery_module._smaller(picture()).shape == picture().shape
+    noise = np.random.default_rng(1).integers(0, 256, (162, 216, 3), dtype=np.uint8)
+    pictures = 2 * 5 * len(DISTORTIONS) + 2
+    assert pictures * len(gallery_module._jpeg(noise)) < 15e6, "no picture is harder to compress than noise"
 
 
 def test_the_middle_is_shown_pixel_for_pixel_so_that_noise_is_seen(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def test_each_agent_has_its_loss_and_the_parts_that_bear_most_of_it() -> None:
     cameras = of("twice", "cameras", 0.27, 0.07, {"wrist": sure(0.08, 0.01), "top": sure(0.19, 0.06), "side": UNSEEN})
     first = of("glance", "steps", 0.33, 0.15, {"0": sure(0.33, 0.15), "1": UNSEEN})
     assert said(cameras, steps, first) == (
-        "glance loses 33 points [15, 51] of success (n = 96 in 12 scenes), most of it at step 0 (all of it); "
-        "twice loses 27 points [7, 47] of success (n = 96 in 12 scenes), most of it at step 1 (all of it), "
+        "glance loses 33 points [15, 51] of success (n\u00a0= 96 in 12 scenes), most of it at step 0 (100\u00a0%); "
+        "twice loses 27 points [7, 47] of success (n\u00a0= 96 in 12 scenes), most of it at step 1 (100\u00a0%), "
         "the top camera (70\u00a0%)."
     )
 

@@ -135,7 +135,7 @@ def gallery_command(
     from merton.perception.images import read_image
 
     with progress("distorting") as on_progress:
-        gallery(read_image(source), out, seed, on_progress=on_progress)
+        gallery(read_image(source), out, seed, on_progress=on_progress, name=source.name)
     print_err(f"every distortion of {source}: {out}")
 
 

@@ -34,7 +34,7 @@ def finding(findings: Findings) -> str:
     first = items[0]
     return (
         f"No loss of success under distortion is resolved: {printable(agent, 40)} loses most, {_points(first.loss)} "
-        f"(n = {count_of(first.trials, first.scenes)}); more scenes would narrow the interval."
+        f"(n\u00a0= {count_of(first.trials, first.scenes)}); more scenes would narrow the interval."
     )
 
 
@@ -49,14 +49,15 @@ def unseeing_sentence(agents: Sequence[str]) -> str:
 
 def _of_agent(agent: str, items: Sequence[Attribution]) -> str:
     first = items[0]
-    text = f"{printable(agent, 40)} loses {_points(first.loss)} of success (n = {count_of(first.trials, first.scenes)})"
+    n = count_of(first.trials, first.scenes)
+    text = f"{printable(agent, 40)} loses {_points(first.loss)} of success (n\u00a0= {n})"
     by_axis = {item.axis: item for item in items}
     places = [words for axis in ORDER if axis in by_axis and (words := _leading_part(by_axis[axis]))]
     return f"{text}, most of it at {', '.join(places)}" if places else f"{text}, and no single part bears most of it"
 
 
 def _leading_part(item: Attribution) -> str:
-    """Such as "step 1 (all of it)"; empty where no part bears most of the loss beyond chance.
+    """Such as "step 1 (100 %)"; empty where no part bears most of the loss beyond chance.
 
     Parts with equal shares are not told apart, so none of them is named.
     """
@@ -68,8 +69,7 @@ def _leading_part(item: Attribution) -> str:
     floor = item.chance.value if item.chance is not None else 0.0
     if not (is_most and _is_above_zero(share) and share.interval is not None and share.interval[0] > floor):
         return ""
-    of_loss = min(share.value / item.loss.value, 1.0)
-    size = "all of it" if round(100.0 * of_loss) == 100 else f"{percent(of_loss)}\u00a0%"
+    size = f"{percent(min(share.value / item.loss.value, 1.0))}\u00a0%"
     name = printable(part, 40)
     words = {"steps": f"step {name}", "cameras": f"the {name} camera", "stages": name, "regions": name}
     return f"{words[item.axis]} ({size})"

@@ -1,9 +1,8 @@
-"""All distortions of one image: a row for each type, a column for each level, PSNR and SSIM below each tile."""
+"""All distortions of one image: each type at each level, with PSNR and SSIM, as a page or as one picture."""
 
 from __future__ import annotations
 
 import base64
-import html
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
+from merton.pages.environment import environment
 from merton.perception.distortion import DISTORTIONS, Distortion, distort
 from merton.perception.images import encode_image
 from merton.perception.quality import measure
@@ -21,12 +21,12 @@ from merton.world.observation import Image
 
 _LABEL_PX = 150
 _CAPTION_PX = 16
-_PAGE_TILE_PX = (240, 180)
+_PAGE_TILE_PX = (216, 162)
+"""Largest width and height of a picture on the page, the whole as well as the middle: they bound the page's size."""
 _PICTURE_TILE_PX = (160, 120)
 """Largest width and height of a tile, which shows the middle of an image."""
 _PICTURE_ROWS = 10
 """Types in a block; blocks stand side by side, because one column of all types is too high for a screen."""
-_STYLE = "body{font:13px sans-serif;margin:1em}td,th{padding:3px;text-align:left}"
 
 Cell = tuple[int, Image, float, float]
 """Level, distorted image, PSNR [dB], SSIM."""
@@ -38,8 +38,12 @@ def gallery(
     seed: int = 0,
     levels: Sequence[int] = (1, 2, 3, 4, 5),
     on_progress: OnProgress = unseen,
+    name: str = "",
 ) -> None:
     """Write the gallery of an image.
+
+    A page has the whole picture, made smaller, and its middle, pixel for pixel. It is about 4 MB large for a
+    photograph and never above 15 MB, whatever the size of the image.
 
     Args:
         image: (height, width, 3) uint8 RGB. All of it is measured; its middle is shown, pixel for pixel, because
@@ -48,6 +52,7 @@ def gallery(
         seed: of the stochastic types.
         levels: the columns.
         on_progress: called with the number of distorted images, done and in all.
+        name: of the picture, for the page's title.
 
     Raises:
         InputError: another ending, or a folder that does not exist or is not writable.
@@ -68,7 +73,7 @@ def gallery(
 
     rows = ((entry, cells(entry)) for entry in DISTORTIONS.values())
     if path.suffix == ".html":
-        content = _as_html(rows).encode()
+        content = _as_page(image, rows, name).encode()
     else:
         content = encode_image(_as_picture(rows), path.suffix, jpeg_quality=80)
     try:
@@ -90,27 +95,44 @@ def _middle(image: Image, size_px: tuple[int, int]) -> Image:
     return image[top : top + height, left : left + width]
 
 
-def _as_html(rows: Iterable[tuple[Distortion, list[Cell]]]) -> str:
-    lines = []
+def _as_page(image: Image, rows: Iterable[tuple[Distortion, list[Cell]]], name: str) -> str:
+    shown = []
     for entry, cells in rows:
-        columns = "".join(
-            f'<td><img alt="level {level}" src="data:image/jpeg;base64,{_jpeg(_middle(picture, _PAGE_TILE_PX))}"><br>'
-            f"{level}: {entry.levels[level - 1]:g} · {psnr:.1f} dB · SSIM {ssim:.3f}</td>"
+        tiles = [
+            {
+                "level": level,
+                "value": f"{entry.levels[level - 1]:g}",
+                "psnr": f"{psnr:.1f}",
+                "ssim": f"{ssim:.3f}",
+                "whole": _jpeg(_smaller(picture)),
+                "middle": _jpeg(_middle(picture, _PAGE_TILE_PX)),
+            }
             for level, picture, psnr, ssim in cells
-        )
-        words = "<br>".join(html.escape(text) for text in (entry.category, entry.description, entry.unit))
-        lines.append(f"<tr><th>{entry.id} {entry.name}<br><small>{words}</small></th>{columns}</tr>")
-    table = "\n".join(lines)
+        ]
+        shown.append((entry, tiles))
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Distortions</title><style>{_STYLE}</style>\n'
-        f"<h1>Distortions</h1><p>Level: parameter value · PSNR · SSIM to the original, of the whole image; "
-        f"its middle is shown, pixel for pixel.</p>\n"
-        f"<table>\n{table}\n</table></html>\n"
+        environment("merton.perception.distortion")
+        .get_template("gallery_page.html.j2")
+        .render(
+            title=f"Distortions of {name}" if name else "Distortions of a picture",
+            rows=shown,
+            levels=len(shown[0][1]) if shown else 0,
+            size=image.shape[1::-1],
+            original=(_jpeg(_smaller(image)), _jpeg(_middle(image, _PAGE_TILE_PX))),
+        )
     )
 
 
+def _smaller(image: Image) -> Image:
+    """The whole image at `_PAGE_TILE_PX` at most; never larger than it is."""
+    scale = min(1.0, *(limit / side for limit, side in zip(_PAGE_TILE_PX, image.shape[1::-1], strict=True)))
+    size_px = [max(1, round(side * scale)) for side in image.shape[1::-1]]
+    return np.asarray(cv2.resize(image, size_px, interpolation=cv2.INTER_AREA), np.uint8)
+
+
 def _jpeg(picture: Image) -> str:
-    return base64.b64encode(encode_image(picture, ".jpg", jpeg_quality=92)).decode()
+    content = base64.b64encode(encode_image(picture, ".jpg", jpeg_quality=85)).decode()
+    return f"data:image/jpeg;base64,{content}"
 
 
 def _as_picture(rows: Iterable[tuple[Distortion, list[Cell]]]) -> Image:
