@@ -19,8 +19,8 @@ def video_command(
     trial: Annotated[
         str | None, typer.Argument(help="A trial, such as glance.test-pour.0.jpeg.5; else those of the report's cards.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Of one trial: a .webp or .mp4 file, in place of RUN/videos/.")
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Of one trial: a .webp or .mp4 file, in place of RUN/videos/.")
     ] = None,
 ) -> None:
     """Film trials of a run, undistorted beside distorted, with the path, the answer and the outcome.
@@ -53,21 +53,21 @@ def video_command(
                 f"{directory.path} has no trial {trial!r}; {hint}{directory.path / 'trials.csv'} lists all"
             )
         chosen = [by_id[trial]]
-    elif output is not None:
-        raise InputError("--output is the file of one trial: name the trial after the run")
+    elif out is not None:
+        raise InputError("--out is the file of one trial: name the trial after the run")
     else:
         chosen = film_records(directory.path)
     if not chosen:
         raise InputError(f"{directory.path} has no distorted trial with its trial.json yet: name a trial after the run")
     with progress("films") as on_progress:
-        made, left_out = make_films(directory.path, chosen, output, on_progress)
+        made, left_out = make_films(directory.path, chosen, out, on_progress)
     for sentence in left_out:
         print_err(f"no film: {sentence}")
     for file in made:
         print_out(str(file))
     if not made:
         raise typer.Exit(1)
-    if output is None:
+    if out is None:
         with working("writing the report"):
             page = write_report(directory.path, directory.planned(record.id for record in records))
         print_out(f"{len(made)} of {len(chosen)} films. Report, with the films: {page}")
