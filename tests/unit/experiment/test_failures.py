@@ -309,7 +309,7 @@ def test_a_run_whose_models_always_fail_ends_with_their_sentences(
     assert [text for detail in details(run).values() for text in detail["answers"].values()].count(None) == 4
     assert RunDirectory(run.path).reference_run("mute.reach.0.reference.0").answer is None, "as a resumed run reads it"
     with pytest.raises(typer.Exit) as ended:
-        commands._end(run, False)
+        commands._end(run, everything=True)
     said = capsys.readouterr()
     assert ended.value.exit_code == 1
     assert "the VLM vlm-raises gave no answer to an image in each of its 2 trials; the first: to either" in said.err

@@ -64,20 +64,19 @@ def make_films(
         if out.suffix.lower() not in ENDINGS:
             raise InputError(f"{str(out)!r} must end in {' or '.join(ENDINGS)}")
         refuse_folder(out)
-        out.unlink(missing_ok=True)
     run = run.resolve()
     places = [out or film_path(run, record.id) for record in records]
-    for place in places:
+    due = [place for place in places if out is not None or not place.is_file()]
+    for place in due:
         make_folder(place.parent)
-        if not place.is_file():
-            _check_writer(place.suffix)
-    jobs = [(run, record, place) for record, place in zip(records, places, strict=True) if not place.is_file()]
+        _check_writer(place.suffix)
+    jobs = [(run, record, place) for record, place in zip(records, places, strict=True) if place in due]
     left_out: list[str] = []
     with open_pool(max(1, min(len(jobs), usable_cores()))) as pool:
         for done, sentence in enumerate(results(pool, make_film, jobs), start=len(records) - len(jobs) + 1):
             left_out += [sentence] * bool(sentence)
             on_progress(done, len(records))
-    return [place for place in places if place.is_file()], left_out
+    return [place for place in places if place.is_file() and not (place == out and left_out)], left_out
 
 
 def make_film(run: Path, record: TrialRecord, place: Path) -> str:
