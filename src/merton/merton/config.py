@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -67,12 +67,15 @@ def described_pattern(pattern: str) -> str:
     return _PATTERNS.get(pattern, f"the pattern {pattern}")
 
 
-def one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
-    """A constraint of a field: its value is one of the names, which an error lists."""
+def one_of(kind: str, names: Callable[[], Collection[str]], hint: str = "") -> AfterValidator:
+    """A constraint of a field: its value is one of the names, which an error lists.
 
-    def check(value: str) -> str:
-        if value not in names():
-            raise UnknownNameError(kind, value, names())
+    A validation context, a mapping of kinds, may know further names of this kind; `hint` as of `UnknownNameError`.
+    """
+
+    def check(value: str, info: ValidationInfo) -> str:
+        if value not in (info.context or {}).get(kind, ()) and value not in names():
+            raise UnknownNameError(kind, value, names(), hint)
         return value
 
     return AfterValidator(check)
@@ -91,7 +94,11 @@ Checked = TypeVar("Checked")
 
 
 def validated(
-    model: type[Checked] | TypeAdapter[Checked], data: Any, where: str, tree: CommentedMap | None = None
+    model: type[Checked] | TypeAdapter[Checked],
+    data: Any,
+    where: str,
+    tree: CommentedMap | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Checked:
     """`data` as a `model`.
 
@@ -100,6 +107,7 @@ def validated(
         data: plain Python values; bytes and texts are JSON.
         where: the file or other source of the data; the error text begins with it.
         tree: the YAML of the data, if they are from a file; the error text then has the line.
+        context: kind to further names that `one_of` accepts.
 
     Raises:
         InputError: the model refuses a value; the text names the first, the valid choices, and the number of others.
@@ -107,8 +115,8 @@ def validated(
     adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
     try:
         if isinstance(data, bytes | str):
-            return adapter.validate_json(data, strict=True)
-        return adapter.validate_python(data)
+            return adapter.validate_json(data, strict=True, context=context)
+        return adapter.validate_python(data, context=context)
     except ValidationError as error:
         faults = error.errors(include_url=False)
         for fault in faults:
@@ -120,8 +128,8 @@ def validated(
         raise kind(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
-def load(path: Path, model: type[ModelType]) -> ModelType:
-    """Read the YAML file at `path` as `model`.
+def load(path: Path, model: type[ModelType], context: Mapping[str, Any] | None = None) -> ModelType:
+    """Read the YAML file at `path` as `model`; `context` as of `validated`.
 
     Raises:
         FileError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
@@ -134,10 +142,12 @@ def load(path: Path, model: type[ModelType]) -> ModelType:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise FileError(f"{path} is not a text file") from None
-    return loads(text, model, str(path))
+    return loads(text, model, str(path), context)
 
 
-def loads(text: str, model: type[ModelType], name: str = "configuration") -> ModelType:
+def loads(
+    text: str, model: type[ModelType], name: str = "configuration", context: Mapping[str, Any] | None = None
+) -> ModelType:
     """Like `load`, from a string; `name` stands for the file in error texts."""
     if len(text) > MAX_BYTES:
         raise FileError(f"{name}: larger than {MAX_BYTES} bytes")
@@ -161,7 +171,7 @@ def loads(text: str, model: type[ModelType], name: str = "configuration") -> Mod
         raise FileError(f"{name}: {str(error).splitlines()[0]}") from None
     if not isinstance(tree, CommentedMap):
         raise FileError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
-    return validated(model, _plain(tree), name, tree)
+    return validated(model, _plain(tree), name, tree, context)
 
 
 def dumps(values: Any, width: int = 4096) -> str:

@@ -140,11 +140,16 @@ def _choices(kind: str, name: str, choices: list[str]) -> str:
 
 
 class UnknownNameError(InputError, KeyError):
-    """A name that is not in a registry, and the names that are; `kind` is the entries' noun, such as "distortion"."""
+    """A name that is not in a registry, and the names that are; `kind` is the entries' noun, such as "distortion".
 
-    def __init__(self, kind: str, name: object, choices: Iterable[object]) -> None:
+    `hint` is a clause that the text ends with, such as where further names are read from.
+    """
+
+    def __init__(self, kind: str, name: object, choices: Iterable[object], hint: str = "") -> None:
         self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
-        super().__init__(f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}")
+        super().__init__(
+            f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}{hint and f'; {hint}'}"
+        )
 
     def __str__(self) -> str:  # KeyError would show the repr of the text
         return str(self.args[0])

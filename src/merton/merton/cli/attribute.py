@@ -63,7 +63,7 @@ def attribute_command(
     for id in agent or ():
         if id not in known:
             raise UnknownNameError("agent", id, known)
-    run.check_experiment(run.path / "experiment.yaml")
+    run.check_here()
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:
         with locked_folder(run.path, "merton attribute"), open_pool(workers, on_fault=print_err) as pool:
@@ -122,6 +122,7 @@ def _run_again(
         jobs = jobs_left(run, store, dissections, trials)
         costs_s = [job.seconds(run.spec, known[job.trial.id]) for job in jobs]
         if jobs:
+            run.check_models()
             changed, designs = sum(pair.changes for pair in pairs), sum(len(job.designs) + job.placebo for job in jobs)
             left_s = sum(costs_s) / pool.count
             print_err(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from merton import __version__
-from merton.decision.models.base import POLICIES
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
@@ -124,7 +123,7 @@ def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int)
     Those are cameras that the agent does not look through, and the image that the VLM is asked about unless its answer
     is the policy's instruction (`couple`).
     """
-    part, policy = spec.distort, POLICIES[agent.vla]
+    part, policy = spec.distort, spec.vla_entry(agent.vla)
     looked = tuple(name for name in part.cameras if name in policy.cameras) if "decision" in part.stages else ()
     steps = _values(spec, "steps")
     is_asked = spec.couple is not None and "cognition" in part.stages and spec.vlm_camera in part.cameras and 0 in steps
@@ -168,7 +167,7 @@ class Job:
 def chunks(spec: ExperimentSpec, agent: AgentSpec, designs: Mapping[str, DistortedPart], steps: int) -> int:
     """The number of chunks that are carried out in all designs of a trial of so many steps: one for all that are alike
     so far."""
-    cameras = POLICIES[agent.vla].cameras
+    cameras = spec.vla_entry(agent.vla).cameras
     shown: dict[str, tuple[Shown, ...]] = dict.fromkeys(designs, ())
     count = 0
     for step in range(steps):

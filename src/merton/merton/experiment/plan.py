@@ -28,6 +28,7 @@ from merton.experiment.fields import (
     one_or_list,
 )
 from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
+from merton.experiment.recorded import WithRecordedModels
 from merton.experiment.staircase import Staircase
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
@@ -88,7 +89,7 @@ class DistortedPart(Model):
         return set(self.regions) == set(REGIONS)
 
 
-class ExperimentSpec(Model):
+class ExperimentSpec(WithRecordedModels):
     """An experiment: agents x tasks x scenes x (the reference + distortions x levels).
 
     Attributes:
@@ -171,15 +172,14 @@ class ExperimentSpec(Model):
     @model_validator(mode="after")
     def _faults_are_seen(self) -> Self:
         """Refuse a fault of depth or of time that no model of the experiment ever sees."""
-        uses_depth = {vla for vla, entry in POLICIES.items() if entry.needs_depth}
         later = self.max_steps > 1 if self.distort.steps is None else max(self.distort.steps) > 0
         for number, name in enumerate(self.distortions):
             if not isinstance(fault := all_distortions()[name], Fault):
                 continue
             if "decision" not in self.distort.stages:
                 raise FaultError(f"{name!r} acts on the images of 'decision' alone", "distort", "stages")
-            if fault.depth_alone and not uses_depth & {agent.vla for agent in self.agents}:
-                users = ", ".join(sorted(uses_depth))
+            if fault.depth_alone and not any(self.vla_entry(agent.vla).needs_depth for agent in self.agents):
+                users = ", ".join(sorted(vla for vla, entry in POLICIES.items() if entry.needs_depth))
                 raise FaultError(
                     f"{name!r} acts on depth, which no agent uses; it is used by: {users}", "distortions", number
                 )

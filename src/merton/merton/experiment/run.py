@@ -21,11 +21,10 @@ import cv2
 import numpy as np
 
 from merton import __version__
-from merton.cognition.models.base import MODELS
 from merton.config import load
-from merton.decision.models.base import POLICIES
 from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
+from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
@@ -42,7 +41,7 @@ class RunDirectory:
     """A run on disk.
 
     Attributes:
-        spec: the experiment, read from the copy inside it.
+        spec: the experiment, read from the copy inside it, with the models and tasks that its run.json has.
         id: of the experiment in its results: the name the directory was created with, even if it was renamed since.
     """
 
@@ -51,8 +50,9 @@ class RunDirectory:
         self.path = path.resolve()
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
-        self.spec = load(self.path / "experiment.yaml", ExperimentSpec)
-        self.id = str(_json_object(self.path / "run.json").get("id", self.path.name))
+        about = _json_object(self.path / "run.json")
+        self.spec = load(self.path / "experiment.yaml", ExperimentSpec, known_names(about, self.path / "run.json"))
+        self.id = str(about.get("id", self.path.name))
 
     @classmethod
     def create(
@@ -96,12 +96,21 @@ class RunDirectory:
         return cls(path)
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of that experiment file, with the same defaults, width and arm."""
+        """Raise InputError unless this is a run of that experiment file that can go on here (`check_here`)."""
         if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
                 f"{self.path / 'experiment.yaml'}"
             )
+        self.check_here()
+        self.check_models()
+
+    def check_models(self) -> None:
+        """Raise InputError unless this machine has its models and tasks as it was begun with (`refuse_other_models`)."""
+        refuse_other_models(self.spec, _json_object(self.path / "run.json"), self.path)
+
+    def check_here(self) -> None:
+        """Raise InputError unless it was begun with the defaults, the width of levels and the arm that hold here."""
         about = _json_object(self.path / "run.json")
         begun, held = about.get("design"), about.get("reference_width_px")
         if not isinstance(begun, dict) or held is None:
@@ -151,6 +160,7 @@ class RunDirectory:
             "reference_width_px": REFERENCE_WIDTH_PX,
             "experiment_sha256": self.experiment_sha256,
             "cores": os.cpu_count(),
+            **provenance_of(self.spec),
             **({"task_files_sha256": tasks} if tasks else {}),
         }
 
@@ -188,7 +198,7 @@ class RunDirectory:
             return len(store.ids(self.id))
 
     def register(self, store: ResultStore) -> None:
-        """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.
+        """Enter the experiment, from run.json, and its agents in the record of results.
 
         An agent's version is its models, with the commits of their checkpoints. Harmless to repeat.
 
@@ -200,7 +210,7 @@ class RunDirectory:
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
         store.register_experiment(self.id, self.spec.name, self.spec.seed, *known)
         for agent in self.spec.agents:
-            models = (MODELS[agent.vlm], POLICIES[agent.vla])
+            models = (self.spec.vlm_entry(agent.vlm), self.spec.vla_entry(agent.vla))
             named = [f"{model.name}@{model.revision}" if model.revision else model.name for model in models]
             store.register_agent(agent.id, version=" + ".join(named))
 
@@ -275,7 +285,7 @@ class RunDirectory:
 
 def _blind_agents(spec: ExperimentSpec) -> list[str]:
     """Ids of the agents that look at nothing: policies without a camera, whose instruction is no VLM's answer."""
-    return [agent.id for agent in spec.agents if not POLICIES[agent.vla].cameras and spec.couple is None]
+    return [agent.id for agent in spec.agents if not spec.vla_entry(agent.vla).cameras and spec.couple is None]
 
 
 def trial_files(report: TrialReport) -> dict[str, bytes]:

@@ -80,7 +80,7 @@ def complete(
         on_fault: called with a sentence about a trial that had to be repeated.
 
     Raises:
-        InputError: as `RunDirectory.register`.
+        InputError: as `RunDirectory.register`, or as its `check_models` if there are trials to run.
         InfrastructureError: a trial failed in every attempt, or workers died of it; the results before it are saved.
     """
     run.register(store)
@@ -88,6 +88,8 @@ def complete(
     finished = run.finished(successes)
     added = run.spec.reference_runs()
     done, left = 0, run.spec.trial_count + len(added) - len(finished)
+    if left:
+        run.check_models()
     undistorted = UndistortedRuns(run.spec, run.reference_run)
     setting: Setting | None = None
     with ThreadPoolExecutor(_WRITERS, "files") as writers:

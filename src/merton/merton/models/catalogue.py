@@ -1,9 +1,9 @@
 """The catalogue of models: the form of an entry, the files that entries are read from, and the check of a model.
 
 Merton's own entries are in config/catalogue: vlm.yaml, vla.yaml and, of metrics of image quality, iqa.yaml. A lab
-writes its own into a file of the same form and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps
-it in ~/.config/merton/catalogue.yaml. Python modules beside such a file can be named as adapters: its folder is
-searched after all others.
+writes its own into a file of the same form: ~/.config/merton/catalogue.yaml, catalogue.yaml in the current folder, or
+files that MERTON_CATALOGUE names (several: separated as in PATH). Python modules beside such a file can be named as
+adapters: its folder is searched after all others.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from merton.registry import Registry
 
 VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
+OWN_FILE = "catalogue.yaml"
+"""The file in the current folder that is read by itself."""
 KINDS = ("vlm", "vla", "iqa")
 """The top-level keys of a file of the catalogue."""
 
@@ -206,6 +208,7 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
     def __init__(self, kind: str, entry: type[EntryType]) -> None:
         super().__init__(kind)
         self._read = False
+        self._files: dict[str, Path] = {}
         fields: dict[str, Any] = dict.fromkeys(KINDS, (tuple[Any, ...], ()))
         fields[kind] = (tuple[entry, ...], ())  # type: ignore[valid-type]
         self.file_model: type[Model] = create_model(
@@ -219,13 +222,22 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
             InputError: a file is missing, or has a mistake; the text names the line.
         """
         entries: dict[str, EntryType] = {}
+        files: dict[str, Path] = {}
         own, *others = catalogue_files(self.kind)
         for path in (own, *others):
-            entries |= {entry.name: entry for entry in getattr(load(path, self.file_model), self.kind)}
+            there = {entry.name: entry for entry in getattr(load(path, self.file_model), self.kind)}
+            entries |= there
+            files |= dict.fromkeys(there, path.absolute()) if path in others else {}
             if path in others and (folder := str(path.resolve().parent)) not in sys.path:
                 sys.path.append(folder)  # last, so that no file there hides a module of the same name
-        self._entries = {**entries, **self._entries}
+        self._entries, self._files = {**entries, **self._entries}, files
         self._read = True
+
+    def file_of(self, name: str) -> Path | None:
+        """The lab's file that an entry is from, absolute; None of Merton's own, and of a name that is none."""
+        if not self._read:
+            self.read()
+        return self._files.get(name)
 
     def __getitem__(self, name: str) -> EntryType:
         """The entry called `name`; raises UnknownNameError with the valid names."""
@@ -245,13 +257,15 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
 
 
 def catalogue_files(kind: str) -> list[Path]:
-    """The files of the catalogue, in reading order: Merton's own, the lab's, and those of MERTON_CATALOGUE.
+    """The files of the catalogue, in reading order: Merton's own, the lab's, `OWN_FILE`, those of MERTON_CATALOGUE.
 
     Raises FileError if there is none of that name.
     """
     files = [resource("merton_bringup", f"config/catalogue/{kind}.yaml")]
     if (labs := LABS_FILE.expanduser()).exists():
         files.append(labs)
+    if (here := Path(OWN_FILE)).is_file():
+        files.append(here)
     named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     for path in named:
         if not path.is_file():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment.run import RunDirectory
 from merton.perception.images import read_image
@@ -43,7 +42,7 @@ def rows_of_run(
         InputError: no trial is left, or a picture is broken.
     """
     records = {record.id: record for record in run.records()}
-    cameras = {agent.id: POLICIES[agent.vla].cameras for agent in run.spec.agents}
+    cameras = {agent.id: run.spec.vla_entry(agent.vla).cameras for agent in run.spec.agents}
     looking = [record for record in records.values() if record.outcome.value in OUTCOMES and cameras.get(record.agent)]
     folders = {record.id: run.path / "trials" / record.id for record in looking}
     jobs = [

@@ -168,6 +168,7 @@ class Tasks(Registry[Task]):
     def __init__(self) -> None:
         super().__init__("task")
         self._files_are_read = False
+        self._files: dict[str, Path] = {}
 
     def _read(self) -> None:
         if self._files_are_read:
@@ -178,6 +179,7 @@ class Tasks(Registry[Task]):
             for path in lab_files():
                 task = task_of_file(path)
                 self.add(task.name, task)
+                self._files[task.name] = path.absolute()
         except Exception:
             self._entries, self._files_are_read = own, False
             raise
@@ -190,6 +192,11 @@ class Tasks(Registry[Task]):
             if same is not prop:
                 raise InputError(f"the prop {prop.name!r} of the task {name!r} is another one than that of {owner!r}")
         return super().add(name, entry)
+
+    def file_of(self, name: str) -> Path | None:
+        """The lab's file that a task is from, absolute; None of Merton's own, and of a name that is none."""
+        self._read()
+        return self._files.get(name)
 
     def __getitem__(self, name: str) -> Task:
         """The task called `name`; raises UnknownNameError with the valid names."""

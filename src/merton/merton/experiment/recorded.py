@@ -1,0 +1,163 @@
+"""The models and tasks of a run as its run.json has them: a finished run is read without a catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import PrivateAttr, ValidationInfo, model_validator
+
+from merton.cognition.models.base import MODELS, ModelEntry
+from merton.config import Model, validated
+from merton.decision.models.base import POLICIES, PolicyEntry
+from merton.errors import FileError, InputError
+from merton.files import file_sha256
+from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntry
+from merton.world.tasks import TASKS
+from merton.world.tasks.task import VARIABLE as TASKS_VARIABLE
+
+if TYPE_CHECKING:
+    from merton.experiment.plan import ExperimentSpec
+
+CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
+"""Kind to the catalogue of this machine."""
+FOR_PEOPLE = frozenset(
+    [
+        "description",
+        "paper",
+        "licence",
+        "source",
+        "memory_gb",
+        "requests_per_minute",
+        "cost_per_1000",
+        "verified",
+        "unverified",
+    ]
+)
+"""Fields of an entry that no trial depends on."""
+
+Known = Mapping[str, Mapping[str, Any]]
+"""Kind ("vlm", "vla", "task") to name to entry, or to the record of a task's file."""
+
+
+class WithRecordedModels(Model):
+    """Base of an experiment that may be one of a run: the entries of its models are the run's, else this machine's."""
+
+    _recorded: Known = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _keep_what_the_run_recorded(self, info: ValidationInfo) -> WithRecordedModels:
+        if info.context:
+            self._recorded = info.context
+        return self
+
+    def vlm_entry(self, name: str) -> ModelEntry:
+        """The entry of a VLM; raises UnknownNameError for none."""
+        return self._entry("vlm", name)
+
+    def vla_entry(self, name: str) -> PolicyEntry:
+        """The entry of a VLA; raises UnknownNameError for none."""
+        return self._entry("vla", name)
+
+    def _entry(self, kind: str, name: str) -> Any:
+        return self._recorded.get(kind, {}).get(name) or CATALOGUES[kind][name]
+
+
+def provenance_of(spec: ExperimentSpec) -> dict[str, Any]:
+    """The entries of run.json about the models and, where a lab's files define some, the tasks of an experiment.
+
+    `models`: kind to name to `entry`, every field of it, and for one that is not Merton's own `file`. `tasks`: name to
+    `file` and `sha256`. No secrets: an entry names the environment variable of a key, not the key.
+    """
+    models: dict[str, dict[str, Any]] = {}
+    for kind, name in _models_of(spec):
+        file = CATALOGUES[kind].file_of(name)
+        models.setdefault(kind, {})[name] = {
+            "entry": CATALOGUES[kind][name].model_dump(mode="json"),
+            **({"file": str(file)} if file else {}),
+        }
+    files = {task: file for task in spec.tasks if (file := TASKS.file_of(task)) is not None}
+    tasks = {task: {"file": str(file.absolute()), "sha256": file_sha256(file)} for task, file in files.items()}
+    return {"models": models, **({"tasks": tasks} if tasks else {})}
+
+
+def known_names(about: Mapping[str, Any], where: Path) -> Known:
+    """The models and tasks that a run.json, `about`, has; empty for one of an older Merton.
+
+    Raises:
+        FileError: an entry is none; the text names the file, `where`.
+    """
+    kinds: dict[str, type[CatalogueEntry]] = {"vlm": ModelEntry, "vla": PolicyEntry}
+    known: dict[str, dict[str, Any]] = {}
+    try:
+        for kind, type_ in kinds.items():
+            for name, recorded in about.get("models", {}).get(kind, {}).items():
+                fields = {key: value for key, value in recorded["entry"].items() if key in type_.model_fields}
+                known.setdefault(kind, {})[name] = validated(type_, json.dumps(fields), f"{where}: {kind} {name}")
+        known["task"] = {name: dict(recorded) for name, recorded in about.get("tasks", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise FileError(f"{where}: models and tasks must be as Merton wrote them: put the file back") from None
+    return known
+
+
+def refuse_other_models(spec: ExperimentSpec, about: Mapping[str, Any], run: Path) -> None:
+    """Raise InputError unless this machine has the models and tasks that a run was made with, as they were then.
+
+    Args:
+        spec: the run's experiment.
+        about: its run.json; one of an older Merton says nothing about models.
+        run: its folder, for the text.
+    """
+    known = known_names(about, run / "run.json")
+    for kind, name in _models_of(spec):
+        if name not in CATALOGUES[kind]:
+            file = about.get("models", {}).get(kind, {}).get(name, {}).get("file")
+            raise InputError(
+                f"the {kind} {name!r} is in no catalogue here, and going on with {run} needs it{_remedy(file)}"
+            )
+        if (entry := known.get(kind, {}).get(name)) and (keys := list(_changed(entry, CATALOGUES[kind][name]))):
+            raise InputError(
+                f"the {kind} {name!r} is another one than when {run} was begun, by its {', '.join(keys)}: put the entry "
+                "back, or start a new run"
+            )
+    for task, recorded in known["task"].items():
+        file = TASKS.file_of(task) if task in TASKS else None
+        if file is None:
+            raise InputError(
+                f"the task {task!r} is in no file here, and going on with {run} needs it: it was made with "
+                f"{TASKS_VARIABLE}={recorded.get('file')}"
+            )
+        if file_sha256(file) != recorded.get("sha256"):
+            raise InputError(
+                f"the task {task!r} is another one than when {run} was begun: put {recorded.get('file')} back, or start "
+                "a new run"
+            )
+
+
+def _remedy(file: str | None) -> str:
+    """The clause that says where a missing model's entry is."""
+    if file is None:
+        return f": name its file in {VARIABLE}, or put it into ./{OWN_FILE}"
+    by_itself = f", or go to the folder of that {OWN_FILE}" if Path(file).name == OWN_FILE else ""
+    return f": it was made with {file}, so set {VARIABLE}={file}{by_itself}"
+
+
+def _models_of(spec: ExperimentSpec) -> list[tuple[str, str]]:
+    """(kind, name) of every model of an experiment, each once."""
+    agents = spec.agents_and_reference
+    return list(dict.fromkeys(pair for agent in agents for pair in (("vlm", agent.vlm), ("vla", agent.vla))))
+
+
+def _changed(recorded: CatalogueEntry, live: CatalogueEntry) -> Iterator[str]:
+    """The fields, or `settings.NAME`, in which two entries differ and that a trial may depend on."""
+    then, now = recorded.model_dump(mode="json"), live.model_dump(mode="json")
+    for key in then:
+        if key in FOR_PEOPLE or then[key] == now[key]:
+            continue
+        if key == "settings":
+            names = {**then[key], **now[key]}
+            yield from (f"settings.{name}" for name in names if then[key].get(name) != now[key].get(name))
+        else:
+            yield key
