@@ -147,9 +147,8 @@ class UnknownNameError(InputError, KeyError):
 
     def __init__(self, kind: str, name: object, choices: Iterable[object], hint: str = "") -> None:
         self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
-        super().__init__(
-            f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}{hint and f'; {hint}'}"
-        )
+        ending = f"; {hint}" if hint else ""
+        super().__init__(f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}{ending}")
 
     def __str__(self) -> str:  # KeyError would show the repr of the text
         return str(self.args[0])

@@ -24,17 +24,10 @@ if TYPE_CHECKING:
 CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
 """Kind to the catalogue of this machine."""
 FOR_PEOPLE = frozenset(
-    [
-        "description",
-        "paper",
-        "licence",
-        "source",
-        "memory_gb",
-        "requests_per_minute",
-        "cost_per_1000",
-        "verified",
-        "unverified",
-    ]
+    {
+        *("description", "paper", "licence", "source", "memory_gb", "verified", "unverified"),
+        *("requests_per_minute", "cost_per_1000"),
+    }
 )
 """Fields of an entry that no trial depends on."""
 
@@ -119,8 +112,8 @@ def refuse_other_models(spec: ExperimentSpec, about: Mapping[str, Any], run: Pat
             )
         if (entry := known.get(kind, {}).get(name)) and (keys := list(_changed(entry, CATALOGUES[kind][name]))):
             raise InputError(
-                f"the {kind} {name!r} is another one than when {run} was begun, by its {', '.join(keys)}: put the entry "
-                "back, or start a new run"
+                f"the {kind} {name!r} is another one than when {run} was begun, by its {', '.join(keys)}: put the "
+                "entry back, or start a new run"
             )
     for task, recorded in known["task"].items():
         file = TASKS.file_of(task) if task in TASKS else None
@@ -131,8 +124,8 @@ def refuse_other_models(spec: ExperimentSpec, about: Mapping[str, Any], run: Pat
             )
         if file_sha256(file) != recorded.get("sha256"):
             raise InputError(
-                f"the task {task!r} is another one than when {run} was begun: put {recorded.get('file')} back, or start "
-                "a new run"
+                f"the task {task!r} is another one than when {run} was begun: put {recorded.get('file')} back, or "
+                "start a new run"
             )
 
 

@@ -106,7 +106,7 @@ class RunDirectory:
         self.check_models()
 
     def check_models(self) -> None:
-        """Raise InputError unless this machine has its models and tasks as it was begun with (`refuse_other_models`)."""
+        """Raise InputError unless this machine has its models and tasks as they were at its beginning."""
         refuse_other_models(self.spec, _json_object(self.path / "run.json"), self.path)
 
     def check_here(self) -> None:
