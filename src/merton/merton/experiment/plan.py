@@ -220,6 +220,12 @@ class ExperimentSpec(WithRecordedModels):
         added = self.reference_agent
         return (*self.agents, added) if added else self.agents
 
+    @property
+    def models(self) -> list[tuple[str, str]]:
+        """("vlm" or "vla", name) of every model of the agents and of `reference_agent`, each once."""
+        agents = self.agents_and_reference
+        return list(dict.fromkeys(pair for agent in agents for pair in (("vlm", agent.vlm), ("vla", agent.vla))))
+
     def reference_runs(self) -> list[Trial]:
         """The undistorted trials of `reference_agent`, one in each scene, in order; none if an agent is an oracle.
 

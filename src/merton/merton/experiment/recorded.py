@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import PrivateAttr, ValidationInfo, model_validator
 
@@ -17,9 +17,6 @@ from merton.files import file_sha256
 from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntry
 from merton.world.tasks import TASKS
 from merton.world.tasks.task import VARIABLE as TASKS_VARIABLE
-
-if TYPE_CHECKING:
-    from merton.experiment.plan import ExperimentSpec
 
 CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
 """Kind to the catalogue of this machine."""
@@ -58,22 +55,26 @@ class WithRecordedModels(Model):
         return self._recorded.get(kind, {}).get(name) or CATALOGUES[kind][name]
 
 
-def provenance_of(spec: ExperimentSpec) -> dict[str, Any]:
+def provenance_of(used: Iterable[tuple[str, str]], tasks: Iterable[str]) -> dict[str, Any]:
     """The entries of run.json about the models and, where a lab's files define some, the tasks of an experiment.
 
     `models`: kind to name to `entry`, every field of it, and for one that is not Merton's own `file`. `tasks`: name to
     `file` and `sha256`. No secrets: an entry names the environment variable of a key, not the key.
+
+    Args:
+        used: (kind, name) of each model.
+        tasks: names.
     """
     models: dict[str, dict[str, Any]] = {}
-    for kind, name in _models_of(spec):
+    for kind, name in used:
         file = CATALOGUES[kind].file_of(name)
         models.setdefault(kind, {})[name] = {
             "entry": CATALOGUES[kind][name].model_dump(mode="json"),
             **({"file": str(file)} if file else {}),
         }
-    files = {task: file for task in spec.tasks if (file := TASKS.file_of(task)) is not None}
-    tasks = {task: {"file": str(file.absolute()), "sha256": file_sha256(file)} for task, file in files.items()}
-    return {"models": models, **({"tasks": tasks} if tasks else {})}
+    files = {task: file for task in tasks if (file := TASKS.file_of(task)) is not None}
+    own = {task: {"file": str(file), "sha256": file_sha256(file)} for task, file in files.items()}
+    return {"models": models, **({"tasks": own} if own else {})}
 
 
 def known_names(about: Mapping[str, Any], where: Path) -> Known:
@@ -95,16 +96,16 @@ def known_names(about: Mapping[str, Any], where: Path) -> Known:
     return known
 
 
-def refuse_other_models(spec: ExperimentSpec, about: Mapping[str, Any], run: Path) -> None:
+def refuse_other_models(used: Iterable[tuple[str, str]], about: Mapping[str, Any], run: Path) -> None:
     """Raise InputError unless this machine has the models and tasks that a run was made with, as they were then.
 
     Args:
-        spec: the run's experiment.
+        used: (kind, name) of each model of the run.
         about: its run.json; one of an older Merton says nothing about models.
         run: its folder, for the text.
     """
     known = known_names(about, run / "run.json")
-    for kind, name in _models_of(spec):
+    for kind, name in used:
         if name not in CATALOGUES[kind]:
             file = about.get("models", {}).get(kind, {}).get(name, {}).get("file")
             raise InputError(
@@ -135,12 +136,6 @@ def _remedy(file: str | None) -> str:
         return f": name its file in {VARIABLE}, or put it into ./{OWN_FILE}"
     by_itself = f", or go to the folder of that {OWN_FILE}" if Path(file).name == OWN_FILE else ""
     return f": it was made with {file}, so set {VARIABLE}={file}{by_itself}"
-
-
-def _models_of(spec: ExperimentSpec) -> list[tuple[str, str]]:
-    """(kind, name) of every model of an experiment, each once."""
-    agents = spec.agents_and_reference
-    return list(dict.fromkeys(pair for agent in agents for pair in (("vlm", agent.vlm), ("vla", agent.vla))))
 
 
 def _changed(recorded: CatalogueEntry, live: CatalogueEntry) -> Iterator[str]:

@@ -107,7 +107,7 @@ class RunDirectory:
 
     def check_models(self) -> None:
         """Raise InputError unless this machine has its models and tasks as they were at its beginning."""
-        refuse_other_models(self.spec, _json_object(self.path / "run.json"), self.path)
+        refuse_other_models(self.spec.models, _json_object(self.path / "run.json"), self.path)
 
     def check_here(self) -> None:
         """Raise InputError unless it was begun with the defaults, the width of levels and the arm that hold here."""
@@ -160,7 +160,7 @@ class RunDirectory:
             "reference_width_px": REFERENCE_WIDTH_PX,
             "experiment_sha256": self.experiment_sha256,
             "cores": os.cpu_count(),
-            **provenance_of(self.spec),
+            **provenance_of(self.spec.models, self.spec.tasks),
             **({"task_files_sha256": tasks} if tasks else {}),
         }
 
