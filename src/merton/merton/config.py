@@ -128,6 +128,20 @@ def validated(
         raise kind(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
+def read_text(path: Path, ending: str = ".yaml") -> str:
+    """The content of a text file, line ends as they are.
+
+    Raises FileError for an unreadable one, and for a folder, of which the text names a file with that ending.
+    """
+    refuse_folder(path, ending)
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not a text file") from None
+
+
 def load(path: Path, model: type[ModelType], context: Mapping[str, Any] | None = None) -> ModelType:
     """Read the YAML file at `path` as `model`; `context` as of `validated`.
 
@@ -135,20 +149,21 @@ def load(path: Path, model: type[ModelType], context: Mapping[str, Any] | None =
         FileError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
             key, or a value the model refuses; the text names file, line, key and the valid choices.
     """
-    refuse_folder(path, ".yaml")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path} is not a text file") from None
-    return loads(text, model, str(path), context)
+    return loads(read_text(path), model, str(path), context)
 
 
 def loads(
     text: str, model: type[ModelType], name: str = "configuration", context: Mapping[str, Any] | None = None
 ) -> ModelType:
     """Like `load`, from a string; `name` stands for the file in error texts."""
+    tree = tree_of(text, name)
+    if not isinstance(tree, CommentedMap):
+        raise FileError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
+    return validated(model, plain(tree), name, tree, context)
+
+
+def tree_of(text: str, name: str) -> Any:
+    """The nodes of a YAML text, with its comments, for `plain`; raises FileError as `load`."""
     if len(text) > MAX_BYTES:
         raise FileError(f"{name}: larger than {MAX_BYTES} bytes")
     yaml = YAML(typ="rt", pure=True)
@@ -161,7 +176,7 @@ def loads(
             depth += kind.endswith("StartToken") - kind.endswith("EndToken")
             if depth > MAX_DEPTH:
                 raise FileError(f"{name}, line {line}: nested deeper than {MAX_DEPTH} levels")
-        tree = yaml.load(text)
+        return yaml.load(text)
     except FileError:
         raise
     except MarkedYAMLError as error:
@@ -169,9 +184,6 @@ def loads(
         raise FileError(f"{name}, line {line}: {error.problem or error}") from None
     except (YAMLError, RecursionError, ValueError) as error:
         raise FileError(f"{name}: {str(error).splitlines()[0]}") from None
-    if not isinstance(tree, CommentedMap):
-        raise FileError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
-    return validated(model, _plain(tree), name, tree, context)
 
 
 def dumps(values: Any, width: int = 4096) -> str:
@@ -183,12 +195,12 @@ def dumps(values: Any, width: int = 4096) -> str:
     return text.getvalue()
 
 
-def _plain(node: Any) -> Any:
-    """ruamel's nodes as plain Python values, which strict validation expects."""
+def plain(node: Any) -> Any:
+    """Nodes of YAML as plain Python values, lists as tuples, which strict validation expects."""
     if isinstance(node, CommentedMap):
-        return {str(key): _plain(value) for key, value in node.items()}
+        return {str(key): plain(value) for key, value in node.items()}
     if isinstance(node, CommentedSeq):
-        return tuple(_plain(value) for value in node)
+        return tuple(plain(value) for value in node)
     for kind in (bool, int, float, str):
         if isinstance(node, kind):
             return kind(node)

@@ -2,6 +2,7 @@
 
 __all__ = [
     "again",
+    "changes",
     "dry_run",
     "failed_models",
     "film",
@@ -16,6 +17,7 @@ __all__ = [
     "plan",
     "ports",
     "progress",
+    "recorded",
     "run",
     "run_names",
     "runner",

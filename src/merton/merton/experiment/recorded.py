@@ -15,6 +15,7 @@ from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.errors import FileError, InputError
 from merton.files import file_sha256
 from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntry
+from merton.results.trial_files import json_object
 from merton.world.tasks import TASKS
 from merton.world.tasks.task import VARIABLE as TASKS_VARIABLE
 
@@ -94,6 +95,11 @@ def known_names(about: Mapping[str, Any], where: Path) -> Known:
     except (AttributeError, KeyError, TypeError, ValueError):
         raise FileError(f"{where}: models and tasks must be as Merton wrote them: put the file back") from None
     return known
+
+
+def known_of_run(run: Path) -> Known:
+    """As `known_names`, of the run.json in a folder; empty if there is none."""
+    return known_names(json_object(run / "run.json") or {}, run / "run.json")
 
 
 def refuse_other_models(used: Iterable[tuple[str, str]], about: Mapping[str, Any], run: Path) -> None:

@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 
 from merton import __version__
-from merton.config import load
+from merton.config import load, loads, read_text
 from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
@@ -56,7 +56,13 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, runs: Path, experiment_file: Path, name: str | None = None, in_process: bool = False
+        cls,
+        runs: Path,
+        experiment_file: Path,
+        name: str | None = None,
+        in_process: bool = False,
+        text: str | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> RunDirectory:
         """Start a new run of an experiment below `runs`: its folder appears with both of its files, or not at all.
 
@@ -65,11 +71,15 @@ class RunDirectory:
             experiment_file: copied into the run.
             name: of the run; None makes one of the experiment's name and the time.
             in_process: it is begun without ROS.
+            text: of experiment.yaml, if that is not the file as it is (`merton.experiment.changes`).
+            about: further entries of run.json, such as `kind: gate`; `source` is the file and its SHA-256 without.
 
         Raises:
             InputError: the name is taken or not a plain name, or the folder cannot be written.
         """
-        spec = load(experiment_file, ExperimentSpec)
+        text = read_text(experiment_file) if text is None else text
+        spec = loads(text, ExperimentSpec, str(experiment_file))
+        source = {"file": str(experiment_file.absolute()), "sha256": file_sha256(experiment_file)}
         name = name or f"{spec.name}-{datetime.now():%Y%m%d-%H%M%S}"
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
@@ -82,10 +92,11 @@ class RunDirectory:
             if path.exists():
                 raise InputError(taken)
             draft.mkdir()
-            shutil.copyfile(experiment_file, draft / "experiment.yaml")
+            (draft / "experiment.yaml").write_bytes(text.encode())
             run = cls(draft)
             run.id = name
-            run.write_json("run.json", {**run._provenance(), **({"in_process": True} if in_process else {})})
+            further = {"source": source, **(about or {}), **({"in_process": True} if in_process else {})}
+            run.write_json("run.json", {**run._provenance(), **further})
             draft.rename(path)
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and path.is_dir():  # made at the same moment
@@ -95,9 +106,10 @@ class RunDirectory:
             shutil.rmtree(draft, ignore_errors=True)
         return cls(path)
 
-    def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of that experiment file that can go on here (`check_here`)."""
-        if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
+    def check_experiment(self, experiment_file: Path, text: str | None = None) -> None:
+        """Raise InputError unless this is a run of that experiment that can go on here; `text` as of `create`."""
+        content = experiment_file.read_bytes() if text is None else text.encode()
+        if content != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
                 f"{self.path / 'experiment.yaml'}"

@@ -74,11 +74,14 @@ def find_run(name: str | Path, runs: Path = RUNS) -> Path:
     raise InputError(f"there is no run {str(name)!r}; {hint}`merton runs` lists all, and {LATEST!r} names the newest")
 
 
-def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
-    """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
+def latest_run(runs: Path, experiment_file: Path, text: str | None = None) -> RunDirectory:
+    """The newest run of the same experiment below `runs`; raises InputError if there is none.
+
+    `text` is its content with the changes of a command line, if there are some.
+    """
     from merton.experiment.run import RunDirectory
 
-    content = _bytes(experiment_file)
+    content = _bytes(experiment_file) if text is None else text.encode()
     for folder in run_folders(runs):
         if content is not None and _bytes(folder / "experiment.yaml") == content:
             return RunDirectory(folder)

@@ -31,7 +31,7 @@ def experiment_text(
     Raises:
         InputError: a value that no experiment may have; the text names its key.
     """
-    members = [_agent(agent) for agent in agents]
+    members = [agent_of(agent) for agent in agents]
     listed = levels if isinstance(levels, str) else tuple(levels)
     chosen: dict[str, Any] = {"name": name, "agents": tuple(members), "tasks": tuple(tasks)}
     chosen |= {"distortions": tuple(distortions), "levels": listed, "scenes": scenes}
@@ -46,16 +46,16 @@ def experiment_text(
         lines += ["", f"# {key.short}"]
         if key.name == "agents":
             lines += [f"#   {part.name[7:]}: {part.short}" for part in keys() if part.name.startswith("agents.")]
-            lines += ["agents:", *(f"  - {_flow(member)}" for member in members)]
+            lines += ["agents:", *(f"  - {flow(member)}" for member in members)]
         elif key.name in chosen:
-            lines.append(f"{key.name}: {_flow(chosen[key.name])}")
+            lines.append(f"{key.name}: {flow(chosen[key.name])}")
         else:
             lines.append("# distort:" if key.name == "distort" else f"# {key.name}: {_default(key)}")
     return "\n".join(lines) + "\n"
 
 
-def _agent(name: str) -> dict[str, str]:
-    """The agent of a VLA or of "vlm+vla"."""
+def agent_of(name: str) -> dict[str, str]:
+    """The agent of a VLA, which `describe` joins as VLM, or of "vlm+vla", as a value of the key `agents`."""
     vlm, plus, vla = name.rpartition("+")
     id = name.replace("+", "-").replace(".", "-")
     return {"id": id, "vlm": vlm if plus else str(AgentSpec.model_fields["vlm"].default), "vla": vla}
@@ -67,14 +67,14 @@ def _default(key: Key) -> str:
         return EXAMPLES[key.name]
     outer, _, inner = key.name.partition(".")
     value = ExperimentSpec.model_fields[outer].get_default(call_default_factory=True)
-    return _flow(getattr(value, inner) if inner else value)
+    return flow(getattr(value, inner) if inner else value)
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
     """A value as YAML on one line, texts in quotes only where they are not plain words."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {flow(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(flow, value))}]"
     plain = isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum() and value[0].isalpha()
     return value if plain else json.dumps(value)
