@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merton.cli.changing import (
+    AgentsOption,
+    CamerasOption,
+    DistortionsOption,
+    ExperimentArgument,
+    LevelsOption,
+    ScenesOption,
+    SeedOption,
+    SetOption,
+    by_namespace,
+    named_experiment,
+    settings_of,
+    words_of,
+)
 from merton.cli.console import STDERR, AllOption, Run, from_here, own_command, print_err, print_out, working
 from merton.cli.continuation import continuation_of
+from merton.cli.run_in_process import Workers, begun_otherwise, run_here
+from merton.cli.sweeping import run_sweep
 from merton.cli.tree import needs
 from merton.cli.watching import exit_before_ready, open_once_ready, operator_page
 from merton.errors import InputError
@@ -23,13 +41,13 @@ from merton.recording.writer import free_path
 from merton.results.text import counted
 
 if TYPE_CHECKING:
+    from merton.experiment.changes import Experiment
     from merton.experiment.run import RunDirectory
     from merton.results.records import TrialRecord
 
 NODE_DIED = 3
 """Exit code of a run whose graph lost a process that it needs."""
 
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
 
@@ -46,16 +64,23 @@ def demo_command(runs: RunsOption = RUNS, monitor: MonitorOption = False) -> Non
     print_err("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
     run = RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml"))
     _execute(run, resume=False, monitor=monitor)
+    _end(run, everything=False)
 
 
 def run_command(
-    experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
+    experiment: ExperimentArgument = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest run of this experiment.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
     runs: RunsOption = RUNS,
     record: Annotated[bool, typer.Option("--record", help="Record it in recording.mcap, in the run's folder.")] = False,
     graph: Annotated[str, typer.Option(help="sim: embedded; lab: the real one, in your ROS domain.")] = "sim",
-    argument: SetOption = None,
+    setting: SetOption = None,
+    seed: SeedOption = None,
+    scenes: ScenesOption = None,
+    levels: LevelsOption = None,
+    distortions: DistortionsOption = None,
+    agents: AgentsOption = None,
+    cameras: CamerasOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many trials it has, and how long.")] = False,
     monitor: MonitorOption = False,
     in_process: Annotated[
@@ -70,41 +95,114 @@ def run_command(
     everything: AllOption = False,
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
-    from merton.cli.run_in_process import Workers, begun_otherwise, run_here
-    from merton.config import load
-    from merton.experiment.dry_run import extras_of, not_ready, outline
-    from merton.experiment.in_graph import refusal
-    from merton.experiment.plan import ExperimentSpec
+    from merton.experiment.changes import experiments
+
+    file = named_experiment(experiment, "run")
+    own, values = by_namespace(setting, graph, load_graph(graph).arguments)
+    means = _Means.chosen(graph, values, record, monitor, in_process, workers, engine)
+    options: dict[str, Any] = {"seed": seed, "scenes": scenes, "levels": levels}
+    options |= {"distortions": distortions, "agents": agents, "cameras": cameras}
+    made = experiments(file, settings_of(file, own, **options))
+    extras = means.extras_for(made)
+    if dry_run:
+        _outline(made, extras)
+        return
+    ready(str(file), *extras)
+    if len(made) == 1:
+        directory = _directory(made[0], runs, name, resume)
+        means.carry_out(directory, resume)
+        _end(directory, everything)
+    else:
+        again = ["run", str(experiment), *words_of(setting, **options, name=name), *means.words]
+        again += ["--runs", str(runs)] if runs != RUNS else []
+        for directory in run_sweep(made, runs, name, resume, means.carry_out, again):
+            exit_for_failed_models(directory)
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What carries trials out: a graph of nodes with its arguments, or `workers` without ROS."""
+
+    graph: str
+    values: Mapping[str, str]
+    record: bool
+    monitor: bool
+    workers: Workers | None
+
+    @classmethod
+    def chosen(
+        cls,
+        graph: str,
+        values: dict[str, str],
+        record: bool,
+        monitor: bool,
+        in_process: bool,
+        workers: int | None,
+        engine: str,
+    ) -> _Means:
+        """Those of a command line; mistakes end the command before anything is written."""
+        of_graph = {"--graph": graph != "sim", "--set": values, "--record": record, "--monitor": monitor}
+        hired = Workers.chosen(in_process, workers, engine, [option for option, given in of_graph.items() if given])
+        load_graph(graph).with_arguments(values)
+        return cls(graph, values, record, monitor, hired)
+
+    def extras_for(self, experiments: Sequence[Experiment]) -> list[str]:
+        """The extras (`merton.extras`) that it takes; raises InputError for an experiment that the graph cannot run."""
+        from merton.experiment.dry_run import extras_of
+        from merton.experiment.in_graph import refusal
+
+        for one in experiments:
+            if refused := refusal(one.spec, self.graph):
+                raise InputError(f"{one.file}: {refused}")
+        asked = {"recording": self.record, "serve": self.monitor}
+        extras = (
+            self.workers.extras if self.workers else load_graph(self.graph).with_arguments(dict(self.values)).extras
+        )
+        models = (extra for one in experiments for extra in extras_of(one.spec))
+        return list(dict.fromkeys([*extras, *(name for name in asked if asked[name]), *models]))
+
+    def carry_out(self, directory: RunDirectory, begun: bool) -> None:
+        """Run all trials that are not finished."""
+        if begun:
+            begun_otherwise(directory, self.workers)
+        if self.workers:
+            run_here(directory, self.workers)
+        else:
+            _execute(directory, begun, self.record, self.graph, dict(self.values), self.monitor)
+
+    @property
+    def words(self) -> list[str]:
+        """The options that choose them, but for `--set`."""
+        words = [] if self.graph == "sim" else ["--graph", self.graph]
+        return [*words, *(["--record"] if self.record else []), *(self.workers.words if self.workers else ())]
+
+
+def _outline(experiments: Sequence[Experiment], extras: Sequence[str]) -> None:
+    """Print what experiments take, and what of them is not ready here."""
+    from merton.experiment.dry_run import not_ready, outline
+
+    for one in experiments:
+        if one.swept:
+            print_out(f"{one.title}:")
+        for line in outline(one.spec):
+            print_out(line)
+    for line in dict.fromkeys(line for one in experiments for line in not_ready(one.spec)):
+        print_out(line)
+    if sentence := lacking(str(experiments[0].file), *extras):
+        print_out(f"not ready here: {sentence}")
+
+
+def _directory(experiment: Experiment, runs: Path, name: str | None, resume: bool) -> RunDirectory:
+    """The run of an experiment, new or to go on with."""
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import latest_run
 
-    values = _values(argument)
-    of_graph = {"--graph": graph != "sim", "--set": values, "--record": record, "--monitor": monitor}
-    chosen = Workers.chosen(in_process, workers, engine, [option for option, given in of_graph.items() if given])
-    processes = load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
-    spec = load(experiment, ExperimentSpec)
-    if refused := refusal(spec, graph):
-        raise InputError(f"{experiment}: {refused}")
-    asked = {"recording": record, "serve": monitor}
-    extras = [*(chosen.extras if chosen else processes.extras), *(name for name in asked if asked[name])]
-    extras += extras_of(spec)
-    if dry_run:
-        sentence = lacking(str(experiment), *extras)
-        for line in [*outline(spec), *not_ready(spec), *([f"not ready here: {sentence}"] if sentence else [])]:
-            print_out(line)
-        return
-    ready(str(experiment), *extras)
+    file, text = experiment.file, experiment.text
     if not resume:
-        directory = RunDirectory.create(runs, experiment, name)
-    else:
-        directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
-        directory.check_experiment(experiment)
-        begun_otherwise(directory, chosen)
-    if chosen:
-        run_here(directory, chosen)
-        _end(directory, everything)
-    else:
-        _execute(directory, resume, record, graph, values, monitor, everything)
+        return RunDirectory.create(runs, file, name, text=text, about=experiment.about)
+    directory = RunDirectory(runs / name) if name else latest_run(runs, file, text)
+    directory.check_experiment(file, text)
+    return directory
 
 
 def report_command(
@@ -123,7 +221,7 @@ def report_command(
 
 def up_command(
     graph: Annotated[str, typer.Argument(help="Which graph: sim, replay, lab, gazebo.")] = "sim",
-    argument: SetOption = None,
+    argument: Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Record everything in runs/live/recording.mcap.")] = False,
 ) -> None:
     """Start a node graph alone, as `ros2 launch merton_bringup <graph>.launch.py` would, until Ctrl-C."""
@@ -151,9 +249,8 @@ def _execute(
     name: str = "sim",
     values: dict[str, str] | None = None,
     monitor: bool = False,
-    everything: bool = False,
 ) -> None:
-    """Run the experiment in the graph called `name`, write the report; if that ends early, say how to go on."""
+    """Run the experiment in the graph called `name`; if that ends early, say how to go on."""
     from merton.experiment.in_graph import GraphEndedError, run_in_graph
 
     values = dict(values or {})
@@ -189,7 +286,6 @@ def _execute(
             raise typer.Exit(NODE_DIED) from None
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(error.exit.code) from None
-    _end(directory, everything)
 
 
 def _values(arguments: list[str] | None) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Experiment:
     def label(self) -> str:
         """The swept values as part of a run's name, such as "seed-1-levels-0-5"; empty if it is not of a sweep."""
         words = [f"{key} {_words(value)}" for key, value in self.swept.items()]
-        return re.sub(r"[^a-z0-9.]+", "-", " ".join(words).lower()).strip("-.")
+        return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
 
     @property
     def title(self) -> str:
