@@ -12,7 +12,7 @@ from merton.cli.console import own_command, print_out
 from merton.errors import InputError, near_miss
 
 if TYPE_CHECKING:
-    from merton.experiment.changes import Settings
+    from merton.experiment.changes import Experiment, Settings
 
 ExperimentArgument = Annotated[
     str | None,
@@ -23,6 +23,9 @@ ExperimentArgument = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="key=value of the experiment, such as agents.0.vla=glance; again for a sweep."),
+]
+OneSetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="key=value of the experiment, such as agents.0.vla=glance.")
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="In place of the experiment's.")]
 ScenesOption = Annotated[int | None, typer.Option("--scenes", min=1, help="Scenes of each task.")]
@@ -46,6 +49,19 @@ def named_experiment(name: str | None, command: str) -> Path:
         print_out(f"  {one:<22} {first.removeprefix('# ')}")
     print_out(f"One of your own: {own_command('new', 'mine.yaml')}")
     raise typer.Exit(2)
+
+
+def experiment_named(name: str | None, command: str, settings: Sequence[str] | None, **options: Any) -> Experiment:
+    """The experiment of a command that takes one: `named_experiment` with the changes of `settings_of`.
+
+    Raises:
+        InputError: no such experiment, a wrong setting, or several values of a key.
+    """
+    from merton.experiment.changes import one_experiment
+
+    file = named_experiment(name, command.removeprefix("merton "))
+    own, _ = by_namespace(settings, "", ())
+    return one_experiment(file, settings_of(file, own, **options), command)
 
 
 def settings_of(
@@ -117,10 +133,8 @@ def by_namespace(texts: Sequence[str] | None, graph: str, arguments: Iterable[st
         elif key not in names:
             near = [repr(word) for word in (near_miss(first, keys), near_miss(key, names)) if word]
             hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
-            raise InputError(
-                f"--set {key}: no such key; {hint}keys of an experiment: {', '.join(keys)}; arguments of the graph "
-                f"{graph}: {', '.join(names)}"
-            )
+            others = f"; arguments of the graph {graph}: {', '.join(names)}" if names else ""
+            raise InputError(f"--set {key}: no such key; {hint}keys of an experiment: {', '.join(keys)}{others}")
         elif key in of_graph:
             raise InputError(f"--set {key} is there twice: an argument of the graph {graph} has one value")
         else:

@@ -6,18 +6,20 @@ import re
 import time
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merton.cli.changing import CamerasOption, DistortionsOption, LevelsOption, OneSetOption, experiment_named
 from merton.cli.console import from_here, print_err, print_out
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.extras import ready
-from merton.files import locked_folder, resource
+from merton.files import locked_folder
 from merton.results.text import counted
 
 if TYPE_CHECKING:
+    from merton.experiment.changes import Experiment
+    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
     from merton.statistics.sequential import ConfidenceSequence
     from merton.study.gate import Judgement, Pair
@@ -36,8 +38,8 @@ def gate_command(
     candidate: Annotated[str, typer.Argument(help="An agent of the experiment, a VLA of the catalogue, or VLM+VLA.")],
     against: Annotated[str, typer.Option("--against", help="The baseline, named in the same way.")],
     experiment: Annotated[
-        Path | None, typer.Option(help="What scenes are drawn from; config/experiments/gate.yaml by default.")
-    ] = None,
+        str, typer.Option(help="What scenes are drawn from: a file, or a shipped experiment.")
+    ] = "gate",
     delta: Annotated[
         float, typer.Option(min=0.0, max=99.0, help="The largest loss you accept, in percentage points.")
     ] = 5.0,
@@ -45,6 +47,10 @@ def gate_command(
     scenes: Annotated[int | None, typer.Option(min=1, help="At most so many scenes.")] = None,
     metric: Annotated[str, typer.Option("--metric", help="success or progress.")] = "success",
     seed: Annotated[int | None, typer.Option(min=0, help="Other scenes than those of the experiment's seed.")] = None,
+    levels: LevelsOption = None,
+    distortions: DistortionsOption = None,
+    cameras: CamerasOption = None,
+    setting: OneSetOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest comparison of these two.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
@@ -54,8 +60,9 @@ def gate_command(
 
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
-    source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
-    _ready(source, candidate, against)
+    options = {"levels": levels, "distortions": distortions, "cameras": cameras}
+    source = experiment_named(experiment, "merton gate", setting, seed=seed, **options)
+    _ready(source.spec, candidate, against)
     from merton.experiment.failed_models import failed_models
     from merton.statistics.sequential import Conclusion
     from merton.study import gate_files
@@ -63,15 +70,17 @@ def gate_command(
     budget_s = _seconds(budget)
     if metric not in ("success", "progress"):
         raise UnknownNameError("metric", metric, ("success", "progress"))
-    run = _run_directory(source, candidate, against, seed, resume, name, runs)
+    run = _run_directory(source, candidate, against, resume, name, runs)
     print_err(f"{candidate} against {against}, at most {budget}: {run.path}")
     try:
         with locked_folder(run.path, "merton gate"):
+            run.amend(verdict=None)
             judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, workers)
             if failed := failed_models(run.spec, [record for pair in judgement.pairs for record in pair]):
                 print_err("merton: " + "\n".join([*failed, "So nothing was compared: mend it and start a new run."]))
                 raise typer.Exit(NOT_COMPLETED)
             gate_files.write(run.path, judgement, candidate, against)
+            run.amend(verdict=judgement.whole.verdict.value)
     except InfrastructureError as error:
         print_err(f"merton: {error}\nThe comparison is not complete. {_continuation(run)}")
         raise typer.Exit(NOT_COMPLETED) from None
@@ -90,44 +99,39 @@ def gate_command(
         raise typer.Exit(WORSE)
 
 
-def _ready(source: Path, *agents: str) -> None:
+def _ready(spec: ExperimentSpec, *agents: str) -> None:
     """Ask for what the cell and the agents need; raises MissingDependencyError."""
-    from merton.config import load
     from merton.experiment.dry_run import extras_of_models
-    from merton.experiment.plan import ExperimentSpec
 
-    models = {agent.id: (agent.vlm, agent.vla) for agent in load(source, ExperimentSpec).agents}
+    models = {agent.id: (agent.vlm, agent.vla) for agent in spec.agents}
     names = [name for agent in agents for name in models.get(agent, agent.split("+"))]
     ready(" against ".join(agents), "sim", *extras_of_models(names))
 
 
 def _run_directory(
-    source: Path, candidate: str, baseline: str, seed: int | None, resume: bool, name: str | None, runs: Path
+    source: Experiment, candidate: str, baseline: str, resume: bool, name: str | None, runs: Path
 ) -> RunDirectory:
     """The run of this comparison, new or to be resumed."""
-    from merton.config import load
     from merton.experiment.paired import paired_experiment
-    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
-    from merton.experiment.run_names import latest_run
+    from merton.experiment.run_names import GATE, latest_run
 
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "experiment.yaml"
-        file.write_text(paired_experiment(load(source, ExperimentSpec), candidate, baseline, seed), encoding="utf-8")
-        if not resume:
-            return RunDirectory.create(runs, file, name)
-        try:
-            run = RunDirectory(runs / name) if name else latest_run(runs, file)
-            is_other = (run.path / file.name).read_bytes() != file.read_bytes()
-        except InputError:
-            is_other = True
-        if is_other:
-            which = f"the run {runs / name} is not" if name else f"there is no run below {runs}"
-            raise InputError(
-                f"{which} of {candidate} against {baseline} on {source} with this seed: leave --resume out"
-            )
-        run.check_experiment(file)
-        return run
+    text = paired_experiment(source.spec, candidate, baseline)
+    if not resume:
+        return RunDirectory.create(runs, source.file, name, text=text, about={"kind": GATE, **source.about})
+    try:
+        run = RunDirectory(runs / name) if name else latest_run(runs, source.file, text)
+        is_other = (run.path / "experiment.yaml").read_bytes() != text.encode()
+    except InputError:
+        is_other = True
+    if is_other:
+        which = f"the run {runs / name} is not" if name else f"there is no run below {runs}"
+        raise InputError(
+            f"{which} of {candidate} against {baseline} on {source.file} with this seed and these settings: leave "
+            "--resume out"
+        )
+    run.check_experiment(source.file, text)
+    return run
 
 
 def _compared(

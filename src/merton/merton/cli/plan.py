@@ -6,10 +6,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merton.cli.changing import (
+    AgentsOption,
+    CamerasOption,
+    DistortionsOption,
+    ExperimentArgument,
+    LevelsOption,
+    OneSetOption,
+    ScenesOption,
+    SeedOption,
+    experiment_named,
+    words_of,
+)
 from merton.cli.console import own_command, print_out, record_named
 from merton.errors import InputError
 from merton.results.text import counted
@@ -41,7 +53,7 @@ class Source:
 
 
 def plan_command(
-    experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
+    experiment: ExperimentArgument = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -54,15 +66,22 @@ def plan_command(
         float, typer.Option(min=0.1, max=100.0, help="The difference or drop to resolve, in points of 100.")
     ] = 10,
     power: Annotated[float, typer.Option(min=0.1, max=0.999, help="Chance to see a difference that is there.")] = 0.8,
+    setting: OneSetOption = None,
+    seed: SeedOption = None,
+    scenes: ScenesOption = None,
+    levels: LevelsOption = None,
+    distortions: DistortionsOption = None,
+    agents: AgentsOption = None,
+    cameras: CamerasOption = None,
 ) -> None:
     """Say which drops and differences of two agents an experiment resolves, and what more would cost."""
-    from merton.config import load
     from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration, scenes_text
-    from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, ASSUMED_RANGE, ExperimentSize, Quantity
 
-    spec = load(experiment, ExperimentSpec)
+    options: dict[str, Any] = {"seed": seed, "scenes": scenes, "levels": levels}
+    options |= {"distortions": distortions, "agents": agents, "cameras": cameras}
+    spec = experiment_named(experiment, "merton plan", setting, **options).spec
     if spec.levels == STAIRCASE:
         raise InputError(
             f"{experiment}: levels: staircase drives every agent to the same success, so differences of means tell "
@@ -93,7 +112,9 @@ def plan_command(
                 print_out(line)
     for line in source.notes or ("Variances: assumed, of five learned policies; --from RUN takes them from a run.",):
         print_out(line)
-    print_out(f"Run it in simulation on all cores: {own_command('run', str(experiment), '--in-process')}")
+    print_out(
+        f"Run it in simulation on all cores: {own_command('run', str(experiment), *words_of(setting, **options), '--in-process')}"
+    )
 
 
 def _lines(

@@ -58,12 +58,11 @@ def agent_named(spec: ExperimentSpec, name: str, role: str) -> AgentSpec:
     return AgentSpec(id=role, vla=vla, **({"vlm": vlm} if plus else {}))
 
 
-def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed: int | None) -> str:
+def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str) -> str:
     """The experiment of two agents on the design of another one, as the text of its file.
 
     Args:
         candidate, baseline: names for `agent_named`.
-        seed: of scenes, types, levels and distortions; None for that of `spec`.
 
     Raises:
         UnknownNameError: no such agent.
@@ -78,7 +77,6 @@ def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed:
     values = {
         "name": "gate",
         "description": f"{candidate} against {baseline} on {spec.name}",
-        "seed": spec.seed if seed is None else seed,
         "agents": agents,
     }
     paired = validated(ExperimentSpec, {**dict(spec), **values}, "")
