@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from merton import __version__
+from merton.cli.changing import OneSetOption, experiment_named
 from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out, progress
 from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
@@ -37,6 +38,7 @@ def attribute_command(
     agent: Annotated[list[str] | None, typer.Option(help="Only this agent; may be repeated.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="stages, cameras, steps or regions; may be repeated.")] = None,
     step_parts: Annotated[int, typer.Option(help="Parts of the steps: single steps, and the rest in the last.")] = 4,
+    setting: OneSetOption = None,
     name: Annotated[str | None, typer.Option(help="Name of the run of an experiment.")] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = RUNS,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
@@ -45,20 +47,10 @@ def attribute_command(
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """
-    from merton.config import load
-    from merton.experiment.dry_run import extras_of
     from merton.experiment.parts import AXES, dissection
-    from merton.experiment.plan import ExperimentSpec
-    from merton.experiment.run import RunDirectory
-    from merton.experiment.run_names import find_run
     from merton.pool import open_pool
 
-    if not where.is_file():
-        where = find_run(where)
-    begun = where.is_dir()
-    file = where / "experiment.yaml" if begun else where
-    ready(str(where), "sim", *extras_of(load(file, ExperimentSpec)))
-    run = RunDirectory(where) if begun else RunDirectory.create(runs, where, name, in_process=True)
+    run = _run(where, setting, name, runs)
     known = [item.id for item in run.spec.agents]
     for id in agent or ():
         if id not in known:
@@ -75,6 +67,24 @@ def attribute_command(
     designs = {id: {name: part.model_dump() for name, part in item.designs.items()} for id, item in dissections.items()}
     _show(run, found, {**about, "designs": designs})
     exit_for_failed_models(run)
+
+
+def _run(where: Path, setting: Sequence[str] | None, name: str | None, runs: Path) -> RunDirectory:
+    """The run that an argument names, or a new one of the experiment that it names."""
+    from merton.experiment.changes import shipped
+    from merton.experiment.dry_run import extras_of
+    from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import find_run
+
+    if where.is_file() or (not where.exists() and str(where).removesuffix(".yaml") in shipped()):
+        made = experiment_named(str(where), "merton attribute", setting)
+        ready(str(where), "sim", *extras_of(made.spec))
+        return RunDirectory.create(runs, made.file, name, True, made.text, made.about)
+    if setting:
+        raise InputError(f"--set changes an experiment, and {where} is a run: leave it out")
+    run = RunDirectory(find_run(where))
+    ready(str(where), "sim", *extras_of(run.spec))
+    return run
 
 
 def _found(pool: Pool, run: RunDirectory, dissections: Mapping[str, Dissection], agents: Sequence[str]) -> Findings:

@@ -112,9 +112,8 @@ def plan_command(
                 print_out(line)
     for line in source.notes or ("Variances: assumed, of five learned policies; --from RUN takes them from a run.",):
         print_out(line)
-    print_out(
-        f"Run it in simulation on all cores: {own_command('run', str(experiment), *words_of(setting, **options), '--in-process')}"
-    )
+    again = own_command("run", str(experiment), *words_of(setting, **options), "--in-process")
+    print_out(f"Run it in simulation on all cores: {again}")
 
 
 def _lines(

@@ -17,14 +17,14 @@ def runs_command(
     open_report: Annotated[bool, typer.Option("--open", help="Open the report of the newest in a browser.")] = False,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = Path("runs"),
 ) -> None:
-    """List the runs, newest first, and how far each is; `latest` names the newest in every command."""
-    from merton.experiment.run_names import LATEST, REPORT, find_run, run_folders, summarize
+    """List the runs, newest first, and how far each is; `latest` names the newest of an experiment everywhere."""
+    from merton.experiment.run_names import LATEST, PAGES, find_run, run_folders, summarize
 
     if open_report:
-        newest = find_run(LATEST, runs)
-        if not (newest / REPORT).is_file():
-            raise InputError(f"{newest} has no report yet: merton report {newest}")
-        show_page(newest / REPORT)
+        pages = (folder / page for folder in run_folders(runs) for page in PAGES if (folder / page).is_file())
+        if (newest := next(pages, None)) is None:
+            raise InputError(f"no run below {runs} has a report yet: merton report {find_run(LATEST, runs)}")
+        show_page(newest)
         return
     if runs.is_file():
         raise InputError(f"{runs} is a file: name a directory of runs")
@@ -37,10 +37,8 @@ def runs_command(
     summaries = [summarize(folder) for folder in folders]
     for summary in summaries:
         begun = f"{summary.created.astimezone():%Y-%m-%d %H:%M}"
-        trials = f"{summary.done} of {summary.planned}" if summary.planned else ""
-        finished = "finished" if summary.has_report else "no report"
-        state = "unreadable" if summary.fault else finished if summary.is_finished else "unfinished"
-        add_row(table, summary.path.name, summary.experiment, begun, trials, state)
+        trials = f"{summary.done} of {summary.planned}" if summary.planned else str(summary.done or "")
+        add_row(table, summary.path.name, summary.experiment, begun, trials, summary.state)
     STDOUT.print(table)
     for summary in summaries:
         if summary.fault:

@@ -58,11 +58,12 @@ def agent_named(spec: ExperimentSpec, name: str, role: str) -> AgentSpec:
     return AgentSpec(id=role, vla=vla, **({"vlm": vlm} if plus else {}))
 
 
-def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str) -> str:
+def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed: int | None = None) -> str:
     """The experiment of two agents on the design of another one, as the text of its file.
 
     Args:
         candidate, baseline: names for `agent_named`.
+        seed: of scenes, types, levels and distortions; None for that of `spec`.
 
     Raises:
         UnknownNameError: no such agent.
@@ -77,6 +78,7 @@ def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str) -> st
     values = {
         "name": "gate",
         "description": f"{candidate} against {baseline} on {spec.name}",
+        "seed": spec.seed if seed is None else seed,
         "agents": agents,
     }
     paired = validated(ExperimentSpec, {**dict(spec), **values}, "")

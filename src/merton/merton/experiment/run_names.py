@@ -18,6 +18,11 @@ RUNS = Path("runs")
 LATEST = "latest"
 """In place of a run: the newest."""
 REPORT = "report.html"
+PAGES = (REPORT, "gate.html")
+"""The page of a run, by its kind."""
+GATE = "gate"
+"""The `kind` in run.json of a run of `merton gate`; its `verdict` is there once it has one."""
+_STATES = {"not worse": "passed", "worse": "worse", "not resolved": "not resolved"}
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,11 @@ class RunSummary:
         path: its folder.
         created: when it was begun; the change of its experiment.yaml if run.json does not say it.
         experiment: its name; empty if it cannot be read.
-        done, planned: trials.
+        done, planned: trials; none are planned of a gate, which draws scenes until it can decide.
         is_finished: the run has ended, or has all trials.
         fault: one sentence if the run cannot be read, else empty.
+        kind: `GATE`; empty for an experiment.
+        verdict: of a gate, as `merton.statistics.sequential.Conclusion`; empty before it has one.
     """
 
     path: Path
@@ -40,10 +47,21 @@ class RunSummary:
     planned: int = 0
     is_finished: bool = False
     fault: str = ""
+    kind: str = ""
+    verdict: str = ""
 
     @property
     def has_report(self) -> bool:
         return (self.path / REPORT).is_file()
+
+    @property
+    def state(self) -> str:
+        """In a word or two: unreadable, unfinished, finished, or no report; of a gate its verdict, or unfinished."""
+        if self.fault:
+            return "unreadable"
+        if self.kind == GATE:
+            return _STATES.get(self.verdict, "finished" if self.is_finished else "unfinished")
+        return "unfinished" if not self.is_finished else "finished" if self.has_report else "no report"
 
 
 def run_folders(runs: Path = RUNS) -> list[Path]:
@@ -55,14 +73,18 @@ def run_folders(runs: Path = RUNS) -> list[Path]:
 def find_run(name: str | Path, runs: Path = RUNS) -> Path:
     """The folder of the run that a user named: `latest`, the name of one below `runs`, or a folder.
 
+    `latest` is the newest run of an experiment: gates are passed over.
+
     Raises:
         InputError: there is no such run; the text names the one that is most like it.
     """
     if str(name) == LATEST:
         folders = run_folders(runs)
-        if not folders:
-            raise InputError(f"there is no run below {runs} yet: merton demo makes one")
-        return folders[0]
+        newest = next((folder for folder in folders if not is_gate(folder)), None)
+        if newest is None:
+            none = "run of an experiment, only of gates," if folders else "run"
+            raise InputError(f"there is no {none} below {runs} yet: merton demo makes one")
+        return newest
     path = Path(name)
     for folder in (path, runs / path):
         if (folder / "experiment.yaml").is_file():
@@ -106,10 +128,18 @@ def summarize(folder: Path) -> RunSummary:
         done = run.recorded()
     except MertonError as error:
         return RunSummary(folder, created, fault=str(error))
+    about = _about(folder)
+    if is_gate(folder):
+        verdict = str(about.get("verdict") or "")
+        ended = bool(verdict) or (about.get("kind") != GATE)  # older gates do not say their verdict
+        return RunSummary(folder, created, run.spec.name, done, 0, ended, kind=GATE, verdict=verdict)
     planned = run.spec.trial_count
-    return RunSummary(
-        folder, created, run.spec.name, done, planned, _about(folder).get("finished") is True or done >= planned
-    )
+    return RunSummary(folder, created, run.spec.name, done, planned, about.get("finished") is True or done >= planned)
+
+
+def is_gate(folder: Path) -> bool:
+    """Whether a run is one of `merton gate`, by its run.json or, if an older Merton made it, by its gate.md."""
+    return _about(folder).get("kind") == GATE or (folder / "gate.md").is_file()
 
 
 def _about(folder: Path) -> dict[str, object]:

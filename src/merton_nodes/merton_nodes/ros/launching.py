@@ -35,6 +35,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from merton.errors import InfrastructureError, MissingDependencyError
+from merton.experiment.changes import experiment_file
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.spec import GraphSpec, NodeSpec, load_graph
@@ -256,8 +257,7 @@ def experiment(context: LaunchContext) -> list[Any]:
     name = LaunchConfiguration("experiment").perform(context)
     if not name:
         return []
-    file = Path(name) if Path(name).exists() else resource("merton_bringup", "config/experiments") / name
-    run = RunDirectory.create(Path(LaunchConfiguration("runs").perform(context)), file)
+    run = RunDirectory.create(Path(LaunchConfiguration("runs").perform(context)), experiment_file(name))
     client = program(
         "merton_nodes",
         "run_experiment",
