@@ -84,11 +84,41 @@ def test_runs_are_listed_with_how_far_they_are(runs: Path) -> None:
 def test_a_report_is_opened_or_its_place_said(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: bool(opened.append(address)))
-    with pytest.raises(InputError, match="has no report yet: merton report runs/middle"):
+    with pytest.raises(InputError, match="no run below runs has a report yet: merton report runs/middle"):
         merton("runs", "--open")
     merton("report", "latest", "--open")
     assert "no browser was found here; open file://" in merton("runs", "--open")
     assert opened == [(runs / "middle" / "report.html").resolve().as_uri()] * 2
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [("not worse", "passed"), ("worse", "worse"), ("not resolved", "not resolved"), (None, "unfinished")],
+)
+def test_a_gate_has_a_state_of_its_own_and_is_never_the_latest(runs: Path, verdict: str | None, state: str) -> None:
+    about = json.loads((runs / "middle" / "run.json").read_text())
+    (runs / "middle" / "run.json").write_text(json.dumps({**about, "kind": "gate", "verdict": verdict}))
+    assert find_run("latest") == runs / "second-one"
+    assert summarize(runs / "middle").state == state
+    line = next(line for line in merton("runs").splitlines() if line.startswith("middle "))
+    assert line.endswith(state) or line.split()[-len(state.split()) :] == state.split()
+    assert " of " not in line, "a gate has no number of trials beforehand"
+
+
+def test_without_a_run_of_an_experiment_nothing_is_the_latest(runs: Path) -> None:
+    for folder in run_folders():
+        (folder / "gate.md").touch()  # of an older Merton, whose run.json does not say it
+    with pytest.raises(InputError, match="there is no run of an experiment, only of gates, below runs yet"):
+        find_run("latest")
+
+
+def test_the_newest_page_is_opened_though_the_newest_run_has_none(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: not opened.append(address))
+    for name in ("first-one", "second-one"):
+        (runs / name / "report.html").touch()
+    merton("runs", "--open")
+    assert opened == [(runs / "second-one" / "report.html").resolve().as_uri()]
 
 
 def test_the_recording_of_a_run_is_found(runs: Path) -> None:

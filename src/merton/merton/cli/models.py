@@ -16,7 +16,7 @@ from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
 from merton.extras import ready
-from merton.models.catalogue import USABLE, CatalogueEntry, examine, usable_here
+from merton.models.catalogue import USABLE, Catalogue, CatalogueEntry, examine, usable_here
 
 if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
@@ -63,6 +63,9 @@ def list_command(
         line.truncate(max(room, len(headings[-1])), overflow="ellipsis")  # names are never cut
         add_row(table, *cells, line)
     STDOUT.print(table)
+    for kind, entry in entries:
+        if file := _catalogues()[kind].file_of(entry.name):
+            print_err(f"{kind} {entry.name} is from {file}")
     ready = sum(need == USABLE for need in needs.values())
     print_err(f"{ready} of {len(needs)} can be used here; `merton model check NAME` says what another one needs")
 
@@ -175,12 +178,16 @@ def _image(entry: ModelEntry) -> str:
     return f"{size} {entry.image.resize}, by {entry.image.by}" if entry.checkpoint else "as it is"
 
 
-def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:
+def _catalogues() -> dict[str, Catalogue[Any]]:
     from merton.cognition.models.base import MODELS
     from merton.decision.models.base import POLICIES
 
-    yield from (("vlm", entry) for entry in MODELS.values())
-    yield from (("vla", entry) for entry in POLICIES.values())
+    return {"vlm": MODELS, "vla": POLICIES}
+
+
+def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:
+    for kind, catalogue in _catalogues().items():
+        yield from ((kind, entry) for entry in catalogue.values())
 
 
 def _named(name: str) -> list[tuple[str, ModelEntry | PolicyEntry]]:

@@ -317,7 +317,7 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
     return records
 
 
-def _end(directory: RunDirectory, everything: bool) -> None:
+def _end(directory: RunDirectory, everything: bool = False) -> None:
     """Board and report of a run that is finished; exit code 1 if a model failed in every trial of it."""
     _conclude(directory, everything)
     exit_for_failed_models(directory)

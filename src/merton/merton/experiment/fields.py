@@ -16,8 +16,8 @@ from merton.perception.quality import no_reference_metrics
 from merton.results.records import STAIRCASE
 from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
+from merton.world.tasks import VARIABLE as TASKS_VARIABLE
 from merton.world.tasks import task_names
-from merton.world.tasks.task import VARIABLE as TASKS_VARIABLE
 
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `merton.experiment.plan.drawn_level`."""

@@ -17,7 +17,7 @@ from merton.files import file_sha256
 from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntry
 from merton.results.trial_files import json_object
 from merton.world.tasks import TASKS
-from merton.world.tasks.task import VARIABLE as TASKS_VARIABLE
+from merton.world.tasks import VARIABLE as TASKS_VARIABLE
 
 CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
 """Kind to the catalogue of this machine."""
