@@ -79,6 +79,9 @@ def test_a_change_is_one_key_and_nothing_else(file: Path, key: str, value: objec
     assert "# drawn once" in made.text, "comments are kept"
     assert loads(made.text, ExperimentSpec).model_dump() == after
     assert experiments(file, list(made.changes.items()))[0].text == made.text, "the changes make the experiment again"
+    again = file.with_name("again.yaml")
+    again.write_text(made.text)
+    assert experiments(again, [(key, value)])[0].text == made.text, "a run goes on with the same settings, too"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def catalogue(folder: Path, entry: str = ENTRY) -> Path:
 @pytest.fixture
 def forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]:
     """Makes a new terminal of this process: the catalogues are read again, in an empty folder."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
     away = tmp_path / "away"
     away.mkdir()
 

@@ -99,7 +99,7 @@ def run_command(
 
     file = named_experiment(experiment, "run")
     own, values = by_namespace(setting, graph, load_graph(graph).arguments)
-    means = _Means.chosen(graph, values, record, monitor, in_process, workers, engine)
+    means = _Means.chosen(graph, values, own, record, monitor, in_process, workers, engine)
     options: dict[str, Any] = {"seed": seed, "scenes": scenes, "levels": levels}
     options |= {"distortions": distortions, "agents": agents, "cameras": cameras}
     made = experiments(file, settings_of(file, own, **options))
@@ -121,10 +121,14 @@ def run_command(
 
 @dataclass(frozen=True)
 class _Means:
-    """What carries trials out: a graph of nodes with its arguments, or `workers` without ROS."""
+    """The carrier of trials: a graph of nodes with its arguments, or `workers` without ROS.
+
+    `shared` are keys of the experiment that are arguments of the graph, too, and that the command line changes.
+    """
 
     graph: str
     values: Mapping[str, str]
+    shared: Sequence[str]
     record: bool
     monitor: bool
     workers: Workers | None
@@ -134,6 +138,7 @@ class _Means:
         cls,
         graph: str,
         values: dict[str, str],
+        settings: Sequence[str],
         record: bool,
         monitor: bool,
         in_process: bool,
@@ -144,7 +149,9 @@ class _Means:
         of_graph = {"--graph": graph != "sim", "--set": values, "--record": record, "--monitor": monitor}
         hired = Workers.chosen(in_process, workers, engine, [option for option, given in of_graph.items() if given])
         load_graph(graph).with_arguments(values)
-        return cls(graph, values, record, monitor, hired)
+        keys = (text.partition("=")[0] for text in settings)
+        shared = [key for key in keys if key in load_graph(graph).arguments]
+        return cls(graph, values, shared, record, monitor, hired)
 
     def extras_for(self, experiments: Sequence[Experiment]) -> list[str]:
         """The extras (`merton.extras`) that it takes; raises InputError for an experiment that the graph cannot run."""
@@ -168,7 +175,8 @@ class _Means:
         if self.workers:
             run_here(directory, self.workers)
         else:
-            _execute(directory, begun, self.record, self.graph, dict(self.values), self.monitor)
+            values = {**self.values, **{key: str(getattr(directory.spec, key)) for key in self.shared}}
+            _execute(directory, begun, self.record, self.graph, values, self.monitor)
 
     @property
     def words(self) -> list[str]:
