@@ -39,7 +39,6 @@ COMMANDS = [
     ("--versoin", "`merton` has no option --versoin; did you mean '--version'? "),
     ("run x.yaml --resum", "`merton run` has no option --resum; did you mean '--resume'? "),
     ("model list --jsn", "`merton model list` has no option --jsn; did you mean '--json'? "),
-    ("run", "`merton run` needs EXPERIMENT; "),
     ("gate servo", "`merton gate` needs --against; "),
     ("dataset build", "`merton dataset build` needs --references and --out; "),
     ("distort gallery x.png there", "`merton distort gallery`: the place of the result is an option: --out there; "),
@@ -69,7 +68,9 @@ COMMANDS = [
     ("report absent", "there is no run 'absent'; `merton runs` lists all"),
     ("new y.yaml --tasks pikc", "the new experiment: tasks, entry 1: unknown task 'pikc'; did you mean 'pick'? All "),
     ("new x.yaml", "x.yaml exists: choose another name"),
-    ("run absent.yaml", "cannot read absent.yaml: No such file or directory"),
+    ("run absent.yaml", "there is no experiment 'absent.yaml'; `merton new absent.yaml` writes it, and these "),
+    ("plan quikstart", "there is no experiment 'quikstart'; did you mean 'quickstart'? "),
+    ("run quickstart --set scens=3", "--set scens: no such key; did you mean 'scenes'? keys of an experiment: name, "),
 ]
 EXPERIMENTS = [
     ({"distorsions": "[jpeg]"}, "line 6: distorsions: unknown key; did you mean 'distortions'? valid keys are: "),
