@@ -149,6 +149,10 @@ class UnknownNameError(InputError, KeyError):
         self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
         ending = f"; {hint}" if hint else ""
         super().__init__(f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}{ending}")
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, object, list[str], str]]:  # between processes
+        return type(self), (self.kind, self.name, self.choices, self.hint)
 
     def __str__(self) -> str:  # KeyError would show the repr of the text
         return str(self.args[0])

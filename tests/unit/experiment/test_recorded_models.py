@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 from merton.cognition.models.base import MODELS
 from merton.config import load
 from merton.decision.models.base import POLICIES
-from merton.errors import FileError, InputError
+from merton.errors import FileError, InputError, UnknownNameError
 from merton.experiment.changes import experiments
+from merton.experiment.films import make_films
 from merton.experiment.parts import AXES, dissection
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.run import RunDirectory
 from merton.models.catalogue import VARIABLE
+from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 
 EXPERIMENT = """
@@ -113,6 +116,19 @@ def test_going_on_takes_the_same_model_alone(
         return
     with pytest.raises(InputError, match=rf"the vla 'our-vla' is another one than when .*, by its {keys}: put the"):
         opened.check_models()
+
+
+def test_films_ask_for_the_model_before_they_begin(run: Path) -> None:
+    case = TestCase("reach", 0, "jpeg", 5)
+    record = TrialRecord("ours", "one", case, Outcome.SUCCESS, 0.5, 1.0, 100.0)
+    with pytest.raises(InputError, match="the vla 'our-vla' is in no catalogue here"):
+        make_films(run, [record])
+    assert not list(run.glob("**/*.webp"))
+
+
+def test_an_unknown_name_is_the_same_in_another_process() -> None:
+    error = UnknownNameError("vla", "serfo", ["servo"], "read from a file")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_a_run_of_an_older_merton_says_where_models_are_read_from(run: Path) -> None:

@@ -56,7 +56,7 @@ def make_films(
         The files, and a sentence for each trial that has none.
 
     Raises:
-        InputError: `out` has another ending, or is a folder.
+        InputError: `out` has another ending or is a folder, or a model of the run is not here as it was.
         InfrastructureError: a model cannot be asked, or a file cannot be written.
         MissingDependencyError: this machine cannot draw, or writes no such file.
     """
@@ -67,6 +67,8 @@ def make_films(
     run = run.resolve()
     places = [out or film_path(run, record.id) for record in records]
     due = [place for place in places if out is not None or not place.is_file()]
+    if due:
+        RunDirectory(run).check_models()
     for place in due:
         make_folder(place.parent)
         _check_writer(place.suffix)

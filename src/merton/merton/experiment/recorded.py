@@ -115,7 +115,7 @@ def refuse_other_models(used: Iterable[tuple[str, str]], about: Mapping[str, Any
         if name not in CATALOGUES[kind]:
             file = about.get("models", {}).get(kind, {}).get(name, {}).get("file")
             raise InputError(
-                f"the {kind} {name!r} is in no catalogue here, and going on with {run} needs it{_remedy(file)}"
+                f"the {kind} {name!r} is in no catalogue here, and carrying trials of {run} out needs it{_remedy(file)}"
             )
         if (entry := known.get(kind, {}).get(name)) and (keys := list(_changed(entry, CATALOGUES[kind][name]))):
             raise InputError(
@@ -126,7 +126,7 @@ def refuse_other_models(used: Iterable[tuple[str, str]], about: Mapping[str, Any
         file = TASKS.file_of(task) if task in TASKS else None
         if file is None:
             raise InputError(
-                f"the task {task!r} is in no file here, and going on with {run} needs it: it was made with "
+                f"the task {task!r} is in no file here, and carrying trials of {run} out needs it: it was made with "
                 f"{TASKS_VARIABLE}={recorded.get('file')}"
             )
         if file_sha256(file) != recorded.get("sha256"):

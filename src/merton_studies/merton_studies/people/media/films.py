@@ -118,6 +118,7 @@ def make_films(
     """
     require("av", "people", "writing videos")
     directory = RunDirectory(run)
+    directory.check_models()
     records = [record for record in directory.records() if record.agent != FLOOR_AGENT]
     agents = {agent.id for agent in directory.spec.agents}
     judged = [one for one in records if one.agent in agents and one.outcome is not Outcome.INFRASTRUCTURE]

@@ -54,6 +54,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
     if not 1 <= fps <= MOST_HZ:
         raise InputError(f"a run has at most {MOST_HZ} frames a second, got {fps}; choose 1 to {MOST_HZ}")
     directory = RunDirectory(run)
+    directory.check_models()
     arm = directory.arm  # refused before the work
     records = directory.records()
     agents = {agent.id for agent in directory.spec.agents}
