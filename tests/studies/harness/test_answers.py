@@ -181,13 +181,13 @@ def test_answers_become_the_boards_of_the_arena(tmp_path: Path) -> None:
     )
     out = tmp_path / "scores.csv"
     for _ in range(2):  # the same answers, the same bytes
-        done = CliRunner().invoke(app, ["answers", str(file), str(out)])
+        done = CliRunner().invoke(app, ["answers", str(file), "--out", str(out)])
         assert done.exit_code == 0, done.output
         assert out.read_text().splitlines()[:2] == [
             "agent,benchmark,item,dimension,score,original",
             "a,VSI-Bench,1,Spatial Relationship,1.0,direction",
         ]
-    refused = CliRunner().invoke(app, ["answers", str(file), str(file)])
+    refused = CliRunner().invoke(app, ["answers", str(file), "--out", str(file)])
     assert "is read and would be overwritten" in str(refused.exception)
     about = json.loads((tmp_path / "scores.json").read_text())
     assert (about["judge"], about["unscored"], len(about["answers_sha256"])) == (None, [], 64)
@@ -215,7 +215,7 @@ def test_a_judge_marks_what_it_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
 
     with scripted_llm(replying_to(mark)) as wire:
         monkeypatch.setattr(MODELS, "_entries", {**MODELS, "judge": llm_entry(wire, "judge")})
-        command = ["answers", str(file), str(out), "--judge", "judge"]
+        command = ["answers", str(file), "--out", str(out), "--judge", "judge"]
         spent = CliRunner().invoke(app, [*command, "--max-calls", "2"])
         assert (spent.exit_code, out.exists()) == (3, False)
         done = CliRunner().invoke(app, command)

@@ -53,7 +53,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(pool_module, "open_pool", threads)
     monkeypatch.setattr(workers, "run_trial_here", made)
-    monkeypatch.setattr(commands, "_conclude", lambda run, *_: print(f"board and report of {run.path.name}"))
+    monkeypatch.setattr(commands, "_conclude", lambda run, *_, **__: print(f"board and report of {run.path.name}"))
     file = tmp_path / "quick.yaml"
     file.write_text(EXPERIMENT)
     return file

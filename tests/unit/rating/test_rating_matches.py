@@ -83,7 +83,7 @@ def test_scores_next_to_the_ends_are_bounds(nearly: float, others: tuple[float, 
         fitted = fit(played)
         assert fitted.agents[name].flag == rate(played).agents[name].flag == flag
         assert max(rated.deviation for rated in fitted.agents.values()) < START_WIDTH
-        assert any(name in warning and "bounds" in warning for warning in fitted.warnings)
+        assert any(name in warning and "a bound" in warning for warning in fitted.warnings)
 
 
 def test_one_score_next_to_an_end_is_no_bound() -> None:

@@ -51,10 +51,12 @@ def annotate_command(
     """
     from merton.experiment.dry_run import extras_of_models
 
+    has_questions = (dataset / POOL).is_file()
+    if has_questions:
+        _chosen_for_questions(engine)
     extras = [*extras_of_models(model), *(["cluster"] if engine == "ray" else [])]
     ready("`merton annotate`", "dataset", *extras)
-    if (dataset / POOL).is_file():
-        _chosen_for_questions(engine)
+    if has_questions:
         evaluate_command(dataset, out, model, cache=cache or default_cache(), max_tokens=max_tokens)
         return
     from merton.pool import open_pool
