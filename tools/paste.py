@@ -214,8 +214,6 @@ def main() -> None:
             shutil.copy(ROOT / "pyproject.toml", folder)
             (folder / "docs").symlink_to(ROOT / "docs")
             variables["PYTHONPATH"] = str(folder / "src" / "merton")
-        if path.name == "README.md":
-            subprocess.run([asked.prefix.resolve() / "bin" / "merton", "new", "my.yaml"], cwd=folder, check=True)
         print(f"{path}: {folder}\n{'rc':>3} {'first [s]':>9} {'end [s]':>8}", flush=True)
         page = paste(path, folder, asked.prefix.resolve(), **variables)
         for one in page.commands:

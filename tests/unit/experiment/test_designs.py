@@ -21,7 +21,6 @@ from merton.cognition.models.describe import Describe
 from merton.config import load, loads
 from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InputError
-from merton.experiment import trial as trial_module
 from merton.experiment.dry_run import outline
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import DistortedPart, ExperimentSpec, Trial
@@ -181,7 +180,7 @@ def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
 def planted(monkeypatch: pytest.MonkeyPatch, sees: Collection[tuple[str, int]], **part: Any) -> TrialReport:
     """The distorted trial of a planted agent that looks through all cameras."""
     entry = POLICIES["servo"].model_copy(update={"cameras": CAMERAS, "needs_depth": False})
-    monkeypatch.setattr(trial_module, "POLICIES", {"servo": entry})
+    monkeypatch.setattr(ExperimentSpec, "vla_entry", lambda *_: entry)
     spec = design(f"distortions: [jpeg]\nlevels: [5]\nmax_steps: {STEPS}\n").model_copy(
         update={"distort": DistortedPart(**part)}
     )

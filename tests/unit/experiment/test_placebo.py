@@ -12,7 +12,6 @@ from planted import CAMERAS, STEPS, PlantedPorts
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment import parts as parts_module
-from merton.experiment import trial as trial_module
 from merton.experiment.parts import WHOLE, Job, dissection, run_job
 from merton.experiment.placebo import PLACEBO, PlaceboPorts, one_level_off, run_placebo
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
@@ -26,8 +25,7 @@ from merton.world.observation import CameraView, Intrinsics
 def _eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that looks through all cameras."""
     entry = POLICIES["servo"].model_copy(update={"cameras": CAMERAS, "needs_depth": False})
-    for module in (trial_module, parts_module):
-        monkeypatch.setattr(module, "POLICIES", {"servo": entry})
+    monkeypatch.setattr(ExperimentSpec, "vla_entry", lambda *_: entry)
 
 
 def planted(ports: PlantedPorts) -> tuple[Runner, Trial]:

@@ -21,8 +21,6 @@ from merton.cli.attribute import NUMBERS, RECORD
 from merton.cli.main import app
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError
-from merton.experiment import parts as parts_module
-from merton.experiment import trial as trial_module
 from merton.experiment.parts import WHOLE, Dissection, chunks, dissection, jobs_left, run_jobs
 from merton.experiment.placebo import PLACEBO
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
@@ -65,8 +63,7 @@ def test_shares_of_known_games() -> None:
 def eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that looks through all cameras."""
     entry = POLICIES["servo"].model_copy(update={"cameras": CAMERAS, "needs_depth": False})
-    for module in (trial_module, parts_module):
-        monkeypatch.setattr(module, "POLICIES", {"servo": entry})
+    monkeypatch.setattr(ExperimentSpec, "vla_entry", lambda *_: entry)
 
 
 def planted(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from merton.study.compared import AgentPair, Comparison
     from merton.study.compared_page import Side
 
-MATRICES = (".csv", ".tsv", ".parquet", ".json")
 CHANGES_SHOWN, DIFFERENCES_SHOWN = 8, 12
 """Settings that differ, and fields of trials under --identical; the others are counted."""
 
@@ -41,8 +40,9 @@ class Source(NamedTuple):
 def source_named(name: str) -> str:
     """A run or a record that an argument names; raises InputError for a response matrix, and where there is none."""
     from merton.experiment.run_names import LATEST, find_run
+    from merton.results.matrix import is_matrix_file
 
-    if name != LATEST and Path(name).suffix in MATRICES:
+    if name != LATEST and is_matrix_file(name):
         raise InputError(
             f"{name} is a response matrix, which has no trials to compare: `merton leaderboard build {name}` shows its "
             "agents side by side"
@@ -158,21 +158,20 @@ def _source(name: str) -> Source:
     from merton.study.blindness import blind_agents, declared_blind
     from merton.study.changed_settings import settings
     from merton.study.compared_page import Side
+    from merton.study.thresholds import is_staircase
 
     run = Path(name) if "://" not in name and Path(name).is_dir() else None
     with open_record(name, read_only=True) as store:
-        records = store.records()
+        records, place = store.records(), store.database.where
         found = settings(store, run)
     if not records:
-        raise InputError(f"{name} has no results")
+        raise InputError(f"{place} has no results")
     facts = (json_object(run / "run.json") if run else None) or {}
-    design = facts.get("design")
-    is_staircase = isinstance(design, dict) and design.get("levels") == "staircase"
     about = [date_and_time(facts["created"])] if "created" in facts else []
     about.append(counted(len(records), "trial"))
-    side = Side(run.resolve().name if run else Path(name).name, run, ", ".join(about))
+    side = Side(run.resolve().name if run else Path(place).name, run, ", ".join(about))
     blind = blind_agents(records, declared_blind(facts))
-    return Source(side, records, found, blind, is_staircase, _unfinished(run, records) if run else [])
+    return Source(side, records, found, blind, is_staircase(facts), _unfinished(run, records) if run else [])
 
 
 def _unfinished(run: Path, records: list[TrialRecord]) -> list[str]:
@@ -214,18 +213,20 @@ def _test_identity(first: str, second: str) -> None:
         from merton.results import comparison
         from merton.results.store import open_record
 
-    found = []
+    found, places = [], []
     for name in (first, second):
         with open_record(name, read_only=True) as store:
             found.append(store.records())
+            places.append(store.database.where)
         if not found[-1]:
-            raise InputError(f"{name} has no results")
+            raise InputError(f"{places[-1]} has no results")
     one, other = found
     differences = comparison.compare(one, other)
-    with working("rating"):
-        boards = [snapshot.of_trials(records) for records in found]
-    if not differences and (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
-        differences.append("the ratings differ")
+    if not differences:
+        with working("rating"):
+            boards = [snapshot.of_trials(records) for records in found]
+        if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
+            differences.append("the ratings differ")
     if not differences:
         print_out(f"identical: {len(one)} trials, all scores and ratings")
         return
@@ -233,5 +234,8 @@ def _test_identity(first: str, second: str) -> None:
         print_out(difference)
     if len(differences) > DIFFERENCES_SHOWN:
         print_out(f"and {len(differences) - DIFFERENCES_SHOWN} more differences")
-    print_out(f"Not identical; side by side: {own_command('compare', from_here(Path(first)), from_here(Path(second)))}")
+    hint = ""
+    if not any("://" in name for name in (first, second)):  # an address may hold a password
+        hint = f"; side by side: {own_command('compare', from_here(Path(first)), from_here(Path(second)))}"
+    print_out(f"Not identical{hint}")
     raise typer.Exit(1)

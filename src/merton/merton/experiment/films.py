@@ -12,7 +12,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from merton.decision.models.base import POLICIES
 from merton.errors import InputError, MissingDependencyError, require
 from merton.experiment.again import is_as_recorded
 from merton.experiment.film import RATE_HZ, VIEW_PX, WIDTH_PX, FilmSide, Moment, frames, speed_of
@@ -186,9 +185,9 @@ def _projected(view: CameraView, points: Array) -> Array:
 
 def _seen_camera(run: Path, record: TrialRecord) -> str:
     """The camera whose pictures are shown: the policy's first, or the VLM's of a policy that looks at nothing."""
-    agents = _studio(run)[2].spec.agents
-    vla = next(agent.vla for agent in agents if agent.id == record.agent)
-    return next(iter(POLICIES[vla].cameras), _studio(run)[2].spec.vlm_camera)
+    spec = _studio(run)[2].spec
+    vla = next(agent.vla for agent in spec.agents if agent.id == record.agent)
+    return next(iter(spec.vla_entry(vla).cameras), spec.vlm_camera)
 
 
 @lru_cache(maxsize=1)

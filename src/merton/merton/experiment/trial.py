@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from merton.cognition.models.base import question_for
 from merton.cognition.unanswered import unanswered
-from merton.decision.models.base import POLICIES
 from merton.errors import (
     GATE_ERRORS,
     ErrorCode,
@@ -116,8 +115,9 @@ class TrialRun:
         self.instructions: dict[Side, str | None] = dict.fromkeys(SIDES, self.instruction)
         self.question = question_for(self.instruction, spec.prompt)
         self.noise_seed = policy_seed(spec.seed, trial.agent.id, trial.case.task, trial.case.seed)
-        self.cameras = POLICIES[self.agent.vla].cameras
-        self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
+        policy = self.spec.vla_entry(self.agent.vla)
+        self.cameras = policy.cameras
+        self.depth_cameras = self.cameras if policy.needs_depth else ()
         self.waited_ns = 0
         self.view = self._look(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))))
         self.start_ns = self.view.stamp_ns

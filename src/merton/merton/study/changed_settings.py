@@ -29,9 +29,13 @@ NO_SETTINGS = frozenset(
         "source",
         "kind",
         "verdict",
+        "models",
+        "tasks",
     ]
 )
 """Entries of run.json that are no settings: names, times, results, and those that the experiment itself has."""
+MODELS = "models"
+"""Entry of run.json with the catalogue entries of the models; two runs are compared by those that both have."""
 LISTS = ("tasks", "distortions")
 """Keys of the experiment's file that stand for themselves; all others with their defaults are in run.json's design."""
 
@@ -76,6 +80,7 @@ def settings(store: ResultStore, run: Path | None) -> Settings:
     own = {"name": spec.get("name")} | {key: spec.get(key) or () for key in LISTS}
     own |= design if isinstance(design, Mapping) else {}
     system = {key: value for key, value in facts.items() if key not in NO_SETTINGS and key != "seed"}
+    system |= {MODELS: _entries(facts.get(MODELS))}
     return Settings(_flat(own | {"seed": facts.get("seed")}), agents, _flat(system))
 
 
@@ -91,7 +96,11 @@ def changes(first: Settings, second: Settings, pairs: Iterable[AgentPair]) -> li
             found.append(Change(f"agent {pair.name}", models[0] or MISSING, models[1] or MISSING))
     is_partial = first.is_partial or second.is_partial
     for one, other in ((first.experiment, second.experiment), (first.system, second.system)):
-        known = [name for name in dict.fromkeys((*one, *other)) if not is_partial or (name in one and name in other)]
+        known = [
+            name
+            for name in dict.fromkeys((*one, *other))
+            if (name in one and name in other) or not (is_partial or name.startswith(MODELS))
+        ]
         texts = {name: (one.get(name, MISSING), other.get(name, MISSING)) for name in known}
         found += [
             Change(name, *(_apart(*both) if name in LISTS else both))
@@ -99,6 +108,16 @@ def changes(first: Settings, second: Settings, pairs: Iterable[AgentPair]) -> li
             if both[0] != both[1]
         ]
     return found
+
+
+def _entries(models: Any) -> dict[str, Any]:
+    """The settings of a run's models by kind and name, from run.json, without the place of their catalogue."""
+    kinds = models if isinstance(models, Mapping) else {}
+    return {
+        kind: {name: about.get("entry") for name, about in named.items() if isinstance(about, Mapping)}
+        for kind, named in kinds.items()
+        if isinstance(named, Mapping)
+    }
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:

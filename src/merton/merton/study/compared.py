@@ -88,8 +88,9 @@ class Difference:
         return not self.interval.low <= 0.0 <= self.interval.high
 
     def among(self, comparisons: int) -> Interval:
-        """The interval, widened so that those of so many comparisons hold together with 95 % (Bonferroni)."""
-        return beside_the_first(self.interval, self.value, 2 * comparisons, self.scenes)  # two sides each
+        """The interval of a share, widened so that so many hold together with 95 % (Bonferroni)."""
+        two_sides = 2 * comparisons
+        return beside_the_first(self.interval, self.value, two_sides, self.scenes, span=1.0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class AgentDifferences:
 
     def of(self, quantity: str) -> Difference | None:
         """One of `QUANTITIES`."""
-        return {UNDISTORTED: self.undistorted, DISTORTED: self.distorted, DROP: self.drop}[quantity]
+        part: Difference | None = getattr(self, quantity)
+        return part
 
 
 @dataclass(frozen=True)

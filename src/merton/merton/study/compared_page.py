@@ -67,7 +67,7 @@ def page(
             comparison=comparison,
             changed=changed,
             sides=list(zip("AB", sides, strict=True)),
-            reports=[_link(side, "report.html", folder) for side in sides],
+            reports=[_link(side, "report.html", folder) or _link(side, "gate.html", folder) for side in sides],
             notes=list(notes),
             slots=slots,
             span=axis_end(comparison),

@@ -43,7 +43,10 @@ def control(comparison: Comparison) -> list[str]:
     """A sentence for each agent that looks at nothing and differs all the same."""
     rows = [row for row in comparison.agents if row.is_blind and row not in comparison.candidates]
     pairs = [(row, part) for row in rows for part in (row.undistorted, row.distorted) if part]
-    worst = {row.pair.name: part for row, part in pairs if not _holds_zero(part.among(len(pairs)))}
+    worst: dict[str, Difference] = {}
+    for row, part in sorted(pairs, key=lambda pair: abs(pair[1].value)):
+        if not _holds_zero(part.among(len(pairs))):
+            worst[row.pair.name] = part
     return [
         f"{printable(name, 40)} looks at nothing and differs by {points(part.value)} points all the same: the cell or "
         "its rules differ, not the vision alone."

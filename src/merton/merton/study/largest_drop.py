@@ -103,8 +103,7 @@ def _widened(rival: Rival, others: int, scenes: int) -> Rival:
     """One of so many others, compared in so many common scenes."""
     if rival.less is None or rival.interval is None:
         return rival
-    low, high = beside_the_first(rival.interval, rival.less, others, scenes)
-    return replace(rival, interval=Interval(max(low, -2.0), min(high, 2.0)))
+    return replace(rival, interval=beside_the_first(rival.interval, rival.less, others, scenes, span=2.0))
 
 
 def _is_beyond_chance(first: Loss, others: Sequence[Loss]) -> bool:

@@ -19,9 +19,9 @@ from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, flat
 from merton.results import export, trial_files
-from merton.results.losses import by_agent
+from merton.results.losses import Loss, by_agent
 from merton.results.metrics import METRICS
-from merton.results.records import STAIRCASE, TrialRecord
+from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import places, printable
 from merton.statistics.means import mean
@@ -111,7 +111,7 @@ def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
         export.export(store, run / "trials.csv", further=beside.by_trial(recorded))
     scores = beside.stage_scores(recorded)
     _write(run / "model_scores.csv", beside.as_csv(scores))
-    found = thresholds.thresholds(records) if _is_staircase(facts) else []
+    found = thresholds.thresholds(records) if thresholds.is_staircase(facts) else []
     if found:
         _write(run / "thresholds.csv", thresholds.as_csv(found))
     target = run / "report.html"
@@ -141,7 +141,7 @@ def render(
     study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.floors(recorded, board, blind)
-    cards = gallery.build(run, _gallery_trials(run, records, agents, blind))
+    cards = gallery.build(run, _gallery_trials(run, records, lost, blind))
     return (
         _environment()
         .get_template("report.html.j2")
@@ -202,15 +202,14 @@ def film_records(run: Path) -> list[TrialRecord]:
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
     blind = blindness.blind_agents(records, blindness.declared_blind(trial_files.json_object(run / "run.json") or {}))
-    agents = sorted({record.agent for record in records})
-    return [record for record, _ in _gallery_trials(run, records, agents, blind)[: gallery.CLIPS_SHOWN]]
+    return [record for record, _ in _gallery_trials(run, records, by_agent(records), blind)[: gallery.CLIPS_SHOWN]]
 
 
 def _gallery_trials(
-    run: Path, records: Sequence[TrialRecord], agents: Sequence[str], blind: Collection[str]
+    run: Path, records: Sequence[TrialRecord], lost: Mapping[str, Loss], blind: Collection[str]
 ) -> list[tuple[TrialRecord, dict[str, Any]]]:
-    """The trials of the cards, of the agents that depend on what they see; of all `agents` if none does."""
-    sensitive = most_sensitive(by_agent(records), blind) or agents
+    """The trials of the cards, of the agents that depend on what they see; of all, by name, if none does."""
+    sensitive = most_sensitive(lost, blind) or sorted({record.agent for record in records})
     return gallery.chosen(run, records, sensitive, losses.by_distortion(records, sensitive))
 
 
@@ -337,11 +336,6 @@ def _environment() -> jinja2.Environment:
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
     """Hardest first."""
     return -sections.rating(row.standing), row.id
-
-
-def _is_staircase(facts: Mapping[str, Any]) -> bool:
-    design = facts.get("design")
-    return isinstance(design, Mapping) and design.get("levels") == STAIRCASE
 
 
 def _experiment_text(path: Path) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from merton.pages.words import number, percent
 from merton.results.csv_writer import csv_text
-from merton.results.records import TrialRecord
+from merton.results.records import STAIRCASE, TrialRecord
 from merton.statistics.falling import Rise, greatest_rise
 from merton.statistics.intervals import ENDS, Interval
 
@@ -54,6 +55,12 @@ class Threshold:
     scenes: int
     seen: tuple[tuple[float, int] | None, ...]
     rise: Rise | None = None
+
+
+def is_staircase(facts: Mapping[str, Any]) -> bool:
+    """Whether the levels of a run were found by staircase, by its run.json."""
+    design = facts.get("design")
+    return isinstance(design, Mapping) and design.get("levels") == STAIRCASE
 
 
 def thresholds(records: Iterable[TrialRecord]) -> list[Threshold]:
