@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.leaderboard.serve import create_app
+from merton.leaderboard.site import write_site
 from merton.leaderboard.site.downloads import write_downloads
 from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.contents import AgentRow, Drop
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.snapshot.store import of_trials, to_json
+from merton.leaderboard.snapshot.store import of_trials, take, to_json
 from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.packing import make_submission
@@ -94,7 +95,7 @@ def test_an_agent_without_a_drop_says_why(
     found = row(records, "a", scores=scores)
     assert (found.drop, found.no_drop) == (None, reason)
     board = compute(Inputs(records, scores), "test", 1, checks=False)
-    assert reason in render_snapshot(board)
+    assert (reason in render_snapshot(board)) == bool(records), "a matrix alone has no column of drops"
     write_downloads(board, tmp_path)
     (line,) = csv.DictReader(io.StringIO((tmp_path / "board.csv").read_text()))
     assert (line["drop"], line["no_drop"]) == ("", reason)
@@ -128,6 +129,29 @@ def record(tmp_path: Path) -> Path:
         (tmp_path / "mine.zip").write_bytes(make_submission(store, "servo", "Acme", "1.0", "none"))
         rules.submit(store.database, tmp_path / "mine.zip", now=FIRST_WINDOW)
     return tmp_path / "r.sqlite"
+
+
+def test_a_submission_brings_no_mean_score_onto_a_board_of_success(record: Path, tmp_path: Path) -> None:
+    """It has a drop and no trials: its page leads with the drop, and pooled success is nowhere."""
+    with ResultStore(record, read_only=True) as store:
+        index = write_site(take(store), tmp_path / "site", store)
+    assert "mean score" not in index.read_text()
+    (page,) = (index.parent / "agents").glob("servo-*.html")
+    text = page.read_text()
+    assert "the drop is over" in text
+    assert '<th scope="row">mean score' not in text
+    assert "over the distorted cases it met" in text
+    assert "all trials</th>" not in text
+
+
+def test_a_matrix_alone_has_no_word_of_a_drop(tmp_path: Path) -> None:
+    board = compute(Inputs([], [ForeignScore("m", agent, "m/x", 0.5) for agent in ("a", "b")]), "test", 1, checks=False)
+    assert "undistorted" not in render_snapshot(board)
+    index = write_site(board, tmp_path / "site")
+    assert "drop, points" not in index.read_text()
+    page = (index.parent / "agents" / "a.html").read_text()
+    assert "No drop of success" not in page
+    assert "over the cases it met" in page
 
 
 @pytest.mark.parametrize("metric", ["success", "execution"])

@@ -353,7 +353,7 @@ def test_a_submission_is_on_the_boards_of_what_it_states(tmp_path: Path) -> None
                 ["1 submission states no success of trials and is not on this board: hold 1.0 (Emca). One of format 1 "
                  "states execution alone."] if metric == "success" else []
             )  # fmt: skip
-        assert rows["hold"].no_drop == "no undistorted trials"
+        assert rows["hold"].no_drop == "its submission states no success"
 
 
 def test_a_submission_of_trials_states_success(tmp_path: Path) -> None:

@@ -154,8 +154,6 @@ class SiteWriter:
             scale=rating_scale(standings),
             by_metric=metric_table(snapshot.agents),
             has_trials=any(agent.trials or agent.infrastructure for agent in snapshot.agents),
-            shows_score=snapshot.metric != "success"
-            or any(agent.matches and not agent.trials for agent in snapshot.agents),
             events=[event for event in EVENTS if any(getattr(agent, event[0]) for agent in snapshot.agents)],
         )
         only = len(view.matrices) == 1 and not view.boards

@@ -279,3 +279,13 @@ class Snapshot:
     diagnostics: tuple[MethodCheck, ...]
     window: str = ""
     metric: str = DEFAULT_METRIC
+
+    @property
+    def shows_drop(self) -> bool:
+        """Whether the drop is a column: some agent has one, or has trials, so that its absence is worth a reason."""
+        return any(row.drop or row.trials or row.infrastructure for row in self.agents)
+
+    @property
+    def shows_score(self) -> bool:
+        """Whether the mean score is a column: where it is no success of trials, as that of imported cases."""
+        return self.metric != DEFAULT_METRIC or any(row.matches and not row.drop for row in self.agents)

@@ -68,7 +68,7 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
-    drops = _drops(inputs)
+    drops, stated = _drops(inputs), _are_undistorted(inputs)
     is_ranged = len(table.agent_ids) > 1 and (bool(rated.likelihood) or is_compared(table))
     ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if is_ranged else {}
     rows = []
@@ -99,7 +99,9 @@ def agent_rows(
                 rank_range=ranges.get(agent),
                 is_withheld=rated.is_withheld and agi_elo is not None,
                 drop=drops.get(agent),
-                no_drop="" if agent in drops else _no_drop(own, bool(matches)),
+                no_drop=""
+                if agent in drops
+                else _no_drop(stated.get(agent, []), bool(matches), agent in submission_of),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))
@@ -142,9 +144,24 @@ def _drops(inputs: Inputs) -> dict[str, Drop]:
     }
 
 
-def _no_drop(trials: Sequence[TrialRecord], has_matches: bool) -> str:
-    """The reason why an agent without a pair of trials has no drop."""
-    counted = [trial.case.is_reference for trial in trials if trial.success is not None]
+def _are_undistorted(inputs: Inputs) -> dict[str, list[bool]]:
+    """Agent to whether each trial whose success is known, its own or stated by its submission, is undistorted."""
+    found: dict[str, list[bool]] = {}
+    for agent, case, _ in (*successes(inputs.trials), *inputs.stated_successes()):
+        found.setdefault(agent, []).append(case.is_reference)
+    return found
+
+
+def _no_drop(counted: Sequence[bool], has_matches: bool, is_submission: bool) -> str:
+    """The reason why an agent without a pair of trials has no drop.
+
+    Args:
+        counted: whether each of its trials of known success is undistorted.
+        has_matches: whether it has a score on some case.
+        is_submission: whether its manufacturer stated its scores.
+    """
+    if is_submission and not counted:
+        return "its submission states no success"
     if not counted and not has_matches:
         return "no scored trials"
     if True not in counted:

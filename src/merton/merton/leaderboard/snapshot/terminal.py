@@ -193,16 +193,18 @@ def _drop(row: AgentRow) -> str:
 
 
 def _columns(snapshot: Snapshot) -> tuple[Column, ...]:
-    """Those of the board. A mean score stands on it where it is no success of trials, as that of imported cases."""
-    has_score = snapshot.metric != DEFAULT_METRIC or any(row.matches and not row.drop for row in snapshot.agents)
+    """Those of the board, without the drop or the mean score where they would say nothing."""
+    drop: tuple[Column, ...] = (
+        ("success %\nundistorted -> distorted", _success),
+        ("drop, points\n[95 %]", _drop),
+    )
     score: Column = ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval))
     has_likelihood = any(row.likelihood or row.is_withheld for row in snapshot.agents)
     return (
         ("#", _rank),
         ("range", _range),
-        ("success %\nundistorted -> distorted", _success),
-        ("drop, points\n[95 %]", _drop),
-        *([score] if has_score else []),
+        *(drop if snapshot.shows_drop else ()),
+        *([score] if snapshot.shows_score else []),
         ("rating\n[95 %]" if has_likelihood else "AGI-Elo\n(RD)", _rating),
         ("n", lambda row: str(row.matches)),
         ("scenes", lambda row: whole(row.scenes or None)),
