@@ -144,6 +144,21 @@ def test_a_submission_brings_no_mean_score_onto_a_board_of_success(record: Path,
     assert "all trials</th>" not in text
 
 
+def test_a_record_without_distorted_trials_speaks_of_none(tmp_path: Path) -> None:
+    records = [item for item in study() if item.case.is_reference]
+    board = of_trials(records)
+    assert {table.name: table.note for table in board.boards} == dict.fromkeys(
+        ("task", "distortion", "level"), "The total is the mean of all undistorted trials: none is distorted."
+    )
+    folder = write_site(board, tmp_path / "site").parent
+    assert "distorted cameras" not in (folder / "index.html").read_text()
+    assert "of distorted trials" not in (folder / "boards" / "task.html").read_text()
+    page = (folder / "agents" / "servo.html").read_text()
+    assert "all distorted" not in page
+    assert 'aria-label="Scores by task"' in page
+    assert "By task: mean score, 0 to 100, over the cases it met" in page
+
+
 def test_a_matrix_alone_has_no_word_of_a_drop(tmp_path: Path) -> None:
     board = compute(Inputs([], [ForeignScore("m", agent, "m/x", 0.5) for agent in ("a", "b")]), "test", 1, checks=False)
     assert "undistorted" not in render_snapshot(board)

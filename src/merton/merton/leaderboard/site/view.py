@@ -130,6 +130,7 @@ class View:
         agent_files, case_files, board_files: file names of pages by id or name.
         is_fitted: whether the likelihood gives the ranks.
         by_agent, by_case: meetings by index.
+        has_distorted: whether some case with a meeting is distorted.
         difficulty: indices of all cases, hardest first.
         shown: indices of the cases that have pages.
         place: index of a case to its place in `shown`.
@@ -152,6 +153,7 @@ class View:
         for meeting in self._meetings():
             self.by_agent[meeting.agent].append(meeting)
             self.by_case[meeting.case].append(meeting)
+        self.has_distorted = any(case.level and met for case, met in zip(snapshot.cases, self.by_case, strict=True))
         self.difficulty = sorted(range(len(snapshot.cases)), key=self._hardness)
         self.shown = self.difficulty[:CASES_SHOWN]
         self.place = {case: place for place, case in enumerate(self.shown)}
@@ -177,8 +179,8 @@ class View:
         return sorted(met, key=lambda meeting: self.place[meeting.case])
 
     def by_task(self, agent: int) -> list[Group]:
-        """An agent's scores of distorted trials by task, of foreign cases by source."""
-        return self._grouped(agent, lambda case: "" if case.level == 0 else self.task(case))
+        """An agent's scores of distorted trials by task, or of all if none is distorted; of foreign cases by source."""
+        return self._grouped(agent, lambda case: "" if case.level == 0 and self.has_distorted else self.task(case))
 
     def by_family(self, agent: int) -> list[Group]:
         """An agent's scores of distorted trials by family of distortion, without foreign cases."""

@@ -28,6 +28,7 @@ _MEAN_OF_DISTORTED = (
     "The total is the mean of all distorted trials, the same on the boards by task, distortion and level; without one "
     "of the columns there is no total."
 )
+_MEAN_OF_UNDISTORTED = "The total is the mean of all undistorted trials: none is distorted."
 
 
 def group_boards(
@@ -48,7 +49,10 @@ def group_boards(
     scores = metric.replace("_", " ").capitalize()
     met = [row_of[case] for case in table.case_ids]
     is_distorted = np.array([bool(case.level) for case in met], dtype=bool)
-    counts = is_distorted if is_distorted.any() else np.array([case.level is not None for case in met], dtype=bool)
+    if is_distorted.any():
+        counts, note = is_distorted, _MEAN_OF_DISTORTED
+    else:
+        counts, note = np.array([case.level is not None for case in met], dtype=bool), _MEAN_OF_UNDISTORTED
 
     def labels(column: Callable[[CaseRow], str]) -> list[str | None]:
         return [None if case.level is None else column(case) if case.level else UNDISTORTED for case in met]
@@ -56,13 +60,12 @@ def group_boards(
     of_task: list[str | None] = [case.task if counted else None for case, counted in zip(met, counts, strict=True)]
     sources = [case.source if case.level is None else None for case in met]
     every = np.ones(len(met), dtype=bool)
+    kinds, levels = labels(lambda case: case.distortion), labels(lambda case: f"level {case.level}")
     found = (
-        _board("task", f"{scores} by task", of_task, table, agents, counts),
-        _board("distortion", f"{scores} by distortion", labels(lambda case: case.distortion), table, agents, counts),
-        _board(
-            "level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents, counts
-        ),
-        _board("source", "Imported scores by source", sources, table, agents, every),
+        _board("task", f"{scores} by task", note, of_task, table, agents, counts),
+        _board("distortion", f"{scores} by distortion", note, kinds, table, agents, counts),
+        _board("level", f"{scores} by distortion level", note, levels, table, agents, counts),
+        _board("source", "Imported scores by source", _MEAN_OF_COLUMNS, sources, table, agents, every),
     )
     return tuple(board for board in found if board.columns)
 
@@ -70,6 +73,7 @@ def group_boards(
 def _board(
     name: str,
     title: str,
+    note: str,
     labels: Sequence[str | None],
     table: MatchTable,
     agents: Sequence[str],
@@ -78,6 +82,7 @@ def _board(
     """The board whose columns are the labels.
 
     Args:
+        note: what the total is.
         labels: one for each case of the table, None for no column.
         counts: (cases,) whether a case counts in the total.
     """
@@ -100,7 +105,6 @@ def _board(
             total = _mean_of_columns(table, cells, cases[inside], scores[inside], column[inside])
         rows.append(BoardRow(agent, None, total, cells))
     index = {agent: place for place, agent in enumerate(agents)}
-    note = _MEAN_OF_DISTORTED if name in TRIAL_BOARDS else _MEAN_OF_COLUMNS
     return Board(
         name, title, note, tuple(columns), tuple(replace(row, agent=index[str(row.agent)]) for row in ranked(rows))
     )
