@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 app = App("Leaderboards from a record of results.")
 
+_BY_DEFAULT = "in runs/ beside the record or here"
+"""Where the runs of a merged record are looked for without --runs."""
+
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
 RunsOption = Annotated[
     Path | None,
@@ -111,9 +114,9 @@ def build(
         # The board of a read-only record is still shown; only its history does not grow.
         stored = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, working("writing the pages"):
-        index = site.write_site(snapshot, out, store, published=published, title=title, runs=runs)
-        without_run = site.run_directories(store, runs)[1]
-    _tell_without_run(without_run, runs or Path("runs"))
+        images, without_run = site.run_directories(store, runs)
+        index = site.write_site(snapshot, out, store, images=images, published=published, title=title)
+    _tell_without_run(without_run, _BY_DEFAULT if runs is None else f"below {runs}")
     print_out(f"{index}; snapshot {stored}")
 
 
@@ -136,7 +139,8 @@ def serve(
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store:
-        _tell_without_run(site.run_directories(store)[1])
+        without_run = site.run_directories(store)[1]
+    _tell_without_run(without_run, f"{_BY_DEFAULT}; `merton leaderboard build` has --runs")
     run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric)
 
 
@@ -185,11 +189,11 @@ app.command("world-model")(boards.world_model_command)
 app.command("capabilities")(boards.capabilities_command)
 
 
-def _tell_without_run(experiments: Sequence[str], runs: Path = Path("runs")) -> None:
-    """Say in one line which experiments have no run directory, so that their cases have no pictures."""
+def _tell_without_run(experiments: Sequence[str], where: str) -> None:
+    """Say in one line which experiments have no run directory where it was looked for, so no pictures of cases."""
     if experiments:
         others = f" and {len(experiments) - 3} more" if len(experiments) > 3 else ""
-        print_err(f"no pictures of {', '.join(experiments[:3])}{others}: no such run is below {runs}")
+        print_err(f"no pictures of {', '.join(experiments[:3])}{others}: no such run is {where}")
 
 
 def _write(path: Path, data: bytes) -> None:

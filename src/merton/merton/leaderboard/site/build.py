@@ -10,7 +10,7 @@ from pathlib import Path
 
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.board import Board
-from merton.leaderboard.site.record_extras import RecordExtras, read_extras, read_submissions
+from merton.leaderboard.site.record_extras import RecordExtras, read_extras, read_submissions, run_directories
 from merton.leaderboard.site.run_trials import RunTrials
 from merton.leaderboard.site.view import View
 from merton.leaderboard.site.writer import SiteWriter
@@ -27,7 +27,6 @@ def write_site(
     published: Sequence[Board] = (),
     served: bool = False,
     title: str | None = None,
-    runs: Path | None = None,
 ) -> Path:
     """Write a snapshot as a folder of pages that need no server and request nothing else; returns its index.html.
 
@@ -37,11 +36,10 @@ def write_site(
     Args:
         folder: a new or empty one, or one that holds a site written before.
         store: the record, for earlier snapshots, submissions and attempts.
-        images: run directories with pictures and answers of the cases; None: those of the record's experiments.
+        images: run directories with pictures and answers of the cases; None: those that `run_directories` finds.
         published: boards under published rules, shown beside those of the snapshot.
         served: whether a server adds `SERVED_PAGES`, so that the pages link there.
         title: of the site; None: the names of its matrices and experiments.
-        runs: the folder in which runs of a merged record are looked for; None: as `record_extras.run_directories`.
 
     Raises:
         InputError: the folder holds something else, or `images` names something that is not a run.
@@ -49,10 +47,12 @@ def write_site(
     """
     target = Path(folder)
     _check_target(target)
-    extras = read_extras(store, snapshot, runs) if store is not None else RecordExtras()
+    extras = read_extras(store, snapshot) if store is not None else RecordExtras()
+    if images is None:
+        images = run_directories(store)[0] if store is not None else ()
     view = View(snapshot, published, title)
     shown = {snapshot.cases[index].id for index in view.shown}
-    trials = RunTrials([Path(run) for run in (extras.runs if images is None else images)], shown)
+    trials = RunTrials([Path(run) for run in images], shown)
     draft = target.absolute().with_name(f".{target.absolute().name}.{os.getpid()}.part")
     try:
         shutil.rmtree(draft, ignore_errors=True)

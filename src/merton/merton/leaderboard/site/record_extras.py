@@ -1,4 +1,4 @@
-"""The parts of a site that no snapshot holds: earlier snapshots, submissions, and the run behind the record."""
+"""The parts of a site that no snapshot holds: earlier snapshots, submissions, and the runs behind the record."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ class RecordExtras:
         unreadable: times of the latest that cannot be read: damaged, or of another version of Merton.
         taken_utc: when the snapshot of the site itself was stored; empty if it was not.
         receipts, attempts: submissions and attempts to submit, the latest first.
-        runs: the run directories of its experiments, as far as there are any (`run_directories`).
-        without_run: ids of its experiments that have none.
     """
 
     history: tuple[Earlier, ...] = ()
@@ -61,8 +59,6 @@ class RecordExtras:
     taken_utc: str = ""
     receipts: tuple[Receipt, ...] = ()
     attempts: tuple[Attempt, ...] = ()
-    runs: tuple[Path, ...] = ()
-    without_run: tuple[str, ...] = ()
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
@@ -82,11 +78,8 @@ class RecordExtras:
         return [(names[name], counts[name], accepted[name]) for name in found]
 
 
-def read_extras(store: ResultStore, current: Snapshot, runs: Path | None = None) -> RecordExtras:
+def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
     """The extras of a site of the snapshot `current`, which is not part of its own history.
-
-    Args:
-        runs: the folder in which the runs of a merged record are looked for, as `run_directories`.
 
     Raises:
         InfrastructureError: the record cannot be read.
@@ -100,15 +93,12 @@ def read_extras(store: ResultStore, current: Snapshot, runs: Path | None = None)
             history.append(Earlier.of(item.taken_utc, snapshots.load(store, item.id)))
         except (InputError, InfrastructureError):
             unreadable.append(item.taken_utc)
-    found, without_run = run_directories(store, runs)
     return replace(
         read_submissions(store),
         history=tuple(history),
         older=max(len(stored) - HISTORY, 0),
         unreadable=tuple(unreadable),
         taken_utc=taken_utc,
-        runs=found,
-        without_run=without_run,
     )
 
 
