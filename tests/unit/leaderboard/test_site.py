@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from fake_run import make_fake_run
+from typer.testing import CliRunner
 
+from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, share_cell
 from merton.leaderboard.site import figures, frame, record_extras, run_directories, view, write_site, writer
@@ -552,4 +554,10 @@ def test_the_runs_of_a_merged_record_are_found_by_their_id(tmp_path: Path) -> No
         assert run_directories(target, tmp_path / "elsewhere") == ((), (experiment,))
         assert run_directories(source) == ((tmp_path / "runs/first",), ()), "that of the record itself"
         index = write_site(snapshots.take(target), tmp_path / "site", target)
+    assert "<img" in (index.parent / "cases/pick.0.jpeg.5.html").read_text()
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    build = ["leaderboard", "build", str(tmp_path / "lab.sqlite"), "--out", str(tmp_path / "site")]
+    for more, where in ([], "in runs/ beside the record or here"), (["--runs", "away"], "below away"):
+        assert f"no pictures of {experiment}: no such run is {where}\n" in CliRunner().invoke(app, build + more).stderr
+    assert "no pictures" not in CliRunner().invoke(app, [*build, "--runs", str(tmp_path / "moved")]).stderr
     assert "<img" in (index.parent / "cases/pick.0.jpeg.5.html").read_text()
