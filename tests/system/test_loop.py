@@ -251,7 +251,7 @@ def test_a_changed_score_is_reported(undisturbed: RunDirectory) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run", "nowhere.yaml"], "cannot read nowhere.yaml"),
+        (["run", "nowhere.yaml"], "there is no experiment 'nowhere.yaml'"),
         (["report", "nowhere"], "there is no run 'nowhere'"),
         (["up", "moon"], "unknown graph 'moon'; choose one of: gazebo, lab, replay, sim"),
         (
