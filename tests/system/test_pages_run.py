@@ -1,4 +1,4 @@
-"""Pages that are no tutorials but have files and commands to paste: they run as they stand."""
+"""Pages with files and commands to paste that are no tutorials: they run as they stand, after `make setup` alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def python(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_first_experiment_has_the_trials_that_the_page_counts(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/use/experiments.md", tmp_path)
+def test_the_first_experiment_has_the_trials_that_the_page_counts(tmp_path: Path, hook: Path) -> None:
+    run_page(ROOT / "docs/use/experiments.md", tmp_path, hook)
     (folder,) = (tmp_path / "runs").iterdir()
     with (folder / "trials.csv").open(newline="", encoding="utf-8") as table:
         agents = [row["agent"] for row in csv.DictReader(table)]
@@ -26,16 +26,16 @@ def test_the_first_experiment_has_the_trials_that_the_page_counts(tmp_path: Path
     assert len((tmp_path / "first.yaml").read_text(encoding="utf-8").splitlines()[1:]) == 8
 
 
-def test_scores_of_another_simulator_become_a_board(tmp_path: Path) -> None:
-    run_page(ROOT / "docs/use/your_simulator.md", tmp_path)
+def test_scores_of_another_simulator_become_a_board(tmp_path: Path, hook: Path) -> None:
+    run_page(ROOT / "docs/use/your_simulator.md", tmp_path, hook)
     assert "seeker" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recipes(tmp_path_factory: pytest.TempPathFactory, hook: Path) -> Path:
     """A folder in which the page of recipes was pasted."""
     folder = tmp_path_factory.mktemp("recipes")
-    run_page(ROOT / "docs/use/recipes.md", folder)
+    run_page(ROOT / "docs/use/recipes.md", folder, hook)
     return folder
 
 

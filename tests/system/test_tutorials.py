@@ -12,20 +12,13 @@ import sqlite3
 import sys
 from pathlib import Path
 
-import pytest
 from paste import faults, paste
-from set_up_alone import hidden_modules, hiding
+from set_up_alone import hidden_modules
 
 from sources import ROOT
 
 PAGES = sorted((ROOT / "docs" / "use" / "tutorials").glob("*.md"))
 PREFIX = Path(sys.executable).parents[1]
-
-
-@pytest.fixture(scope="module")
-def hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that, on the path of Python, hides what `make setup` does not install."""
-    return hiding(tmp_path_factory.mktemp("hook"))
 
 
 def run_page(page: Path, folder: Path, hook: Path, *path: Path) -> None:
