@@ -264,13 +264,13 @@ def test_a_folder_that_cannot_be_written_ends_the_build_with_a_sentence(
     (out / "distorted").write_bytes(b"in the way of the folder, as a full disk would be")
     with pytest.raises(InfrastructureError, match=r"cannot write into .*out': Not a directory.*goes on from there"):
         build(references, out, workers=2)
-    assert not list(out.rglob("*.unfinished"))
     (out / "distorted").unlink()
     (references / os.fsdecode(b"caf\xe9.png")).write_bytes(b"")
     (references / f"{'long' * 61}.png").write_bytes((references / "a.png").read_bytes())
     write_tags(references, [*SIZES, f"{'long' * 61}.png"])
     result = build(references, out, workers=2)
     assert (result.references, result.refused) == (4, {"caf\\udce9.png": "no entry in tags.yaml"})
+    assert not list(out.rglob("*.unfinished")), "those of a worker that was ended beside the one that failed, too"
     assert verify(out) == []
 
 
