@@ -102,9 +102,10 @@ def gate_command(
 def _ready(spec: ExperimentSpec, *agents: str) -> None:
     """Ask for what the cell and the agents need; raises MissingDependencyError."""
     from merton.experiment.dry_run import extras_of_models
+    from merton.experiment.paired import CANDIDATE, agent_named
 
-    models = {agent.id: (agent.vlm, agent.vla) for agent in spec.agents}
-    names = [name for agent in agents for name in models.get(agent, agent.split("+"))]
+    named = [agent_named(spec, name, CANDIDATE) for name in agents]
+    names = [model for agent in named for model in (agent.vlm, agent.vla)]
     ready(" against ".join(agents), "sim", *extras_of_models(names))
 
 

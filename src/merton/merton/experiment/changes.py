@@ -14,9 +14,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from merton.config import plain, read_text, tree_of, validated
-from merton.errors import FileError, InputError, UnknownNameError, near_miss
+from merton.errors import FileError, InputError, near_miss
 from merton.experiment.plan import ExperimentSpec
-from merton.experiment.recorded import CATALOGUES, Known, known_of_run
+from merton.experiment.recorded import Known, known_of_run, models_named
 from merton.experiment.template import agent_of, flow
 from merton.files import file_sha256, resource
 
@@ -149,12 +149,7 @@ def agents_named(file: Path, names: Iterable[str]) -> tuple[dict[str, str], ...]
 
 
 def _of_catalogue(name: str, ids: Iterable[str]) -> dict[str, str]:
-    vlm, plus, vla = name.rpartition("+")
-    vlms, vlas = CATALOGUES["vlm"], CATALOGUES["vla"]
-    if vla not in vlas:
-        raise UnknownNameError("agent or vla", vla, dict.fromkeys((*ids, *vlas)))
-    if plus and vlm not in vlms:
-        raise UnknownNameError("vlm", vlm, vlms)
+    models_named(name, ids)
     return agent_of(name)
 
 

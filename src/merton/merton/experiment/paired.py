@@ -14,11 +14,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from merton.cognition.models.base import MODELS
 from merton.config import dumps, validated
-from merton.decision.models.base import POLICIES
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InputError
 from merton.experiment.plan import LEVELS, ONE_LEVEL, AgentSpec, ExperimentSpec, Trial
+from merton.experiment.recorded import models_named
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
@@ -50,12 +49,8 @@ def agent_named(spec: ExperimentSpec, name: str, role: str) -> AgentSpec:
     for agent in spec.agents:
         if agent.id == name:
             return agent.model_copy(update={"id": role})
-    vlm, plus, vla = name.rpartition("+")
-    if vla not in POLICIES:
-        raise UnknownNameError("agent or vla", vla, dict.fromkeys((*(agent.id for agent in spec.agents), *POLICIES)))
-    if plus and vlm not in MODELS:
-        raise UnknownNameError("vlm", vlm, tuple(MODELS))
-    return AgentSpec(id=role, vla=vla, **({"vlm": vlm} if plus else {}))
+    vlm, vla = models_named(name, [agent.id for agent in spec.agents])
+    return AgentSpec(id=role, vla=vla, **({"vlm": vlm} if vlm else {}))
 
 
 def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed: int | None = None) -> str:

@@ -12,7 +12,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from merton.cognition.models.base import MODELS, ModelEntry
 from merton.config import Model, validated
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.errors import FileError, InputError
+from merton.errors import FileError, InputError, UnknownNameError
 from merton.files import file_sha256
 from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntry
 from merton.results.trial_files import json_object
@@ -54,6 +54,24 @@ class WithRecordedModels(Model):
 
     def _entry(self, kind: str, name: str) -> Any:
         return self._recorded.get(kind, {}).get(name) or CATALOGUES[kind][name]
+
+
+def models_named(name: str, ids: Iterable[str] = ()) -> tuple[str, str]:
+    """The VLM and the VLA of "vlm+vla", or of a VLA alone, for which the VLM is "".
+
+    Args:
+        name: as a user typed it.
+        ids: of agents that could have been meant, which an error lists.
+
+    Raises:
+        UnknownNameError: one of them is in no catalogue.
+    """
+    vlm, plus, vla = name.rpartition("+")
+    if vla not in POLICIES:
+        raise UnknownNameError("agent or vla", vla, dict.fromkeys((*ids, *POLICIES)))
+    if plus and vlm not in MODELS:
+        raise UnknownNameError("vlm", vlm, MODELS)
+    return vlm, vla
 
 
 def provenance_of(used: Iterable[tuple[str, str]], tasks: Iterable[str]) -> dict[str, Any]:

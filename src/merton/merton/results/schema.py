@@ -166,25 +166,23 @@ sa.Index(
     postgresql_where=_COUNTED,
 )
 
-SUBMISSION_SCORES = sa.Table(
-    "submission_scores",
-    METADATA,
-    sa.Column("submission", Text, sa.ForeignKey(SUBMISSIONS.c.id), primary_key=True),
-    sa.Column("item", Text, primary_key=True),
-    sa.Column("score", sa.Double, nullable=False),
-    _within("score", 1.0),
-    sqlite_with_rowid=False,
-)
 
-SUBMISSION_EXECUTIONS = sa.Table(
-    "submission_executions",
-    METADATA,
-    sa.Column("submission", Text, sa.ForeignKey(SUBMISSIONS.c.id), primary_key=True),
-    sa.Column("item", Text, primary_key=True),
-    sa.Column("score", sa.Double, nullable=False),
-    _within("score", 1.0),
-    sqlite_with_rowid=False,
-    comment="Execution scores / 100 that are stated beside successes.",
+def _scores_of_submissions(name: str, comment: str | None = None) -> sa.Table:
+    return sa.Table(
+        name,
+        METADATA,
+        sa.Column("submission", Text, sa.ForeignKey(SUBMISSIONS.c.id), primary_key=True),
+        sa.Column("item", Text, primary_key=True),
+        sa.Column("score", sa.Double, nullable=False),
+        _within("score", 1.0),
+        sqlite_with_rowid=False,
+        comment=comment,
+    )
+
+
+SUBMISSION_SCORES = _scores_of_submissions("submission_scores")
+SUBMISSION_EXECUTIONS = _scores_of_submissions(
+    "submission_executions", "Execution scores / 100 that are stated beside successes."
 )
 MADE_LATER = {SUBMISSION_EXECUTIONS.name}
 """Tables that a record of this version may lack: each is made with its first row."""
