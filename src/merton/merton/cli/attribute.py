@@ -76,7 +76,8 @@ def _run(where: Path, setting: Sequence[str] | None, name: str | None, runs: Pat
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import find_run
 
-    if where.is_file() or (not where.exists() and str(where).removesuffix(".yaml") in shipped()):
+    names_run = any((folder / "experiment.yaml").is_file() for folder in (where, runs / where))
+    if where.is_file() or (not names_run and str(where).removesuffix(".yaml") in shipped()):
         made = experiment_named(str(where), "merton attribute", setting)
         ready(str(where), "sim", *extras_of(made.spec))
         return RunDirectory.create(runs, made.file, name, True, made.text, made.about)

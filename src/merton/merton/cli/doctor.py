@@ -133,6 +133,9 @@ def _gpu() -> str:
         return f"{said}; torch is not installed"
     code = "import torch; print(torch.cuda.is_available())"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return f"{said}; torch cannot be imported: {reason}"
     return f"{said}; torch {'uses CUDA' if 'True' in done.stdout else 'computes on the CPU'}"
 
 

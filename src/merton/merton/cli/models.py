@@ -46,13 +46,16 @@ def list_command(
     ]
     if not entries:
         raise InputError(f"no model has {' and '.join(map(repr, wanted))} in its name or description")
-    needs = {} if as_json and not usable else {entry.name: usable_here(entry) for _, entry in entries}
-    entries = [(kind, entry) for kind, entry in entries if not usable or needs[entry.name] == USABLE]
+    needs = {} if as_json and not usable else {(kind, entry.name): usable_here(entry) for kind, entry in entries}
+    entries = [(kind, entry) for kind, entry in entries if not usable or needs[kind, entry.name] == USABLE]
     if as_json:
         typer.echo(json.dumps([{"kind": kind, **entry.model_dump()} for kind, entry in entries], indent=1))
         return
     rows = [
-        (kind, entry.name, needs[entry.name], f"{entry.memory_gb:g} GB" if entry.memory_gb else "", entry.description)
+        (
+            *(kind, entry.name, needs[kind, entry.name]),
+            *(f"{entry.memory_gb:g} GB" if entry.memory_gb else "", entry.description),
+        )
         for kind, entry in entries
     ]
     headings = ("kind", "name", "usable here", "memory", "description")

@@ -11,6 +11,7 @@ import typer
 
 from merton.cli.console import own_command, print_err, print_out
 from merton.errors import InputError
+from merton.extras import lacking
 
 DEFAULTS = {
     "agents": "glance,hold",
@@ -38,7 +39,7 @@ def new_command(
 ) -> None:
     """Write an experiment with every key and a comment, by questions on a terminal or by these options."""
     from merton.config import loads
-    from merton.experiment.dry_run import not_ready, outline
+    from merton.experiment.dry_run import extras_of, not_ready, outline
     from merton.experiment.plan import ExperimentSpec
 
     if file.exists():
@@ -57,6 +58,8 @@ def new_command(
     lines = outline(spec)
     for line in (lines[0], lines[-1], *not_ready(spec)):
         print_out(line)
+    if sentence := lacking(str(file), *extras_of(spec)):
+        print_out(f"not ready here: {sentence}")
     print_out(f"Written: {file}. Run it with: {own_command('run', str(file))}")
 
 

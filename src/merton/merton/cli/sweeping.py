@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out
-from merton.errors import InputError
+from merton.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from merton.experiment.changes import Experiment
@@ -80,6 +80,8 @@ def _begun(one: Experiment, label: str, runs: Path, name: str | None) -> RunDire
     if name is None:
         try:
             directory = latest_run(runs, one.file, one.text)
+        except FileError:  # it was begun, and cannot be read
+            raise
         except InputError:
             return None
     elif not (runs / f"{name}-{label}" / "experiment.yaml").is_file():

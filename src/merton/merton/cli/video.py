@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress, working
+from merton.cli.tree import needs
 from merton.errors import InputError, did_you_mean
+from merton.extras import ready
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
 
 
+@needs("sim")
 def video_command(
     run: Annotated[str, typer.Argument(metavar="RUN|TRIAL", help="A run; or a trial of the newest run.")],
     trial: Annotated[
@@ -28,6 +31,7 @@ def video_command(
     The embedded cell carries each trial out again. Films that are there already stay; the report shows those of its
     cards.
     """
+    from merton.experiment.dry_run import extras_of
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import LATEST, find_run
 
@@ -44,6 +48,8 @@ def video_command(
             if trial is None and run != LATEST and run.count(".") > 2:
                 raise InputError(f"{error}; a trial of another run than the newest: merton video RUN {run}") from None
             raise
+    to_write = ["people"] if out and out.suffix.lower() == ".mp4" else []
+    ready("`merton video`", *extras_of(directory.spec), *to_write)
     records = directory.records()
     if trial is not None:
         by_id = {record.id: record for record in records}

@@ -30,6 +30,7 @@ from merton.errors import (
     missing,
     missing_library,
 )
+from merton.extras import absent
 from merton.files import resource
 from merton.models.base import Finding, ModelAdapter
 from merton.models.checkpoints import locate
@@ -292,16 +293,17 @@ def usable_here(entry: CatalogueEntry) -> str:
     It builds the model and looks for its checkpoint on the disk; no server is asked and nothing is loaded. `examine`
     says more.
     """
-    known = entry.adapters.get(entry.adapter)
+    if entry.extra and absent(entry.extra):
+        return f"needs extra {entry.extra}"
     try:
         entry.build()
     except MissingDependencyError:
-        return f"needs extra {known.extra}" if known and known.extra else "needs a package"
+        return "needs a package"
     except MertonError:
         return "no: see check"
-    if known and known.extra == "remote":
+    if entry.extra == "remote":
         return "needs server"
-    if known and known.extra and entry.checkpoint:
+    if entry.extra and entry.checkpoint:
         try:
             locate(entry.checkpoint, entry.revision)
         except MertonError:
