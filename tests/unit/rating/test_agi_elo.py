@@ -62,6 +62,44 @@ def test_two_player_example() -> None:
     assert rating_period(1500, 350, [1662], [290], [0.7]) == pytest.approx((1627.1844, 286.7792), abs=5e-5)
 
 
+def test_a_case_against_several_agents_in_one_match() -> None:
+    """Origin: eq. 8 and 9 by hand: 1500/350 beats one 1500/350 and scores 0.3 against another, in one match or in two.
+
+    The case is the player, so the agents score 0 and 0.7; each of them has one opponent and the two-player result.
+    """
+    played = update([0, 1], [0, 0], [0.0, 0.7], n_agents=2, n_cases=1, joint=True)
+    assert played.case_mean[0] == pytest.approx(1574.16, abs=0.005)
+    assert played.case_rd[0] == pytest.approx(253.35, abs=0.005)
+    one = update([0], [0], [0.0], n_agents=1, n_cases=1)
+    assert played.agent_mean[0] == one.agent_mean[0]
+    pairs = update([0, 1], [0, 0], [0.0, 0.7], n_agents=2, n_cases=1)
+    assert pairs.case_mean[0] == pytest.approx(1573.43, abs=0.005)
+    assert pairs.case_rd[0] == pytest.approx(256.15, abs=0.005)
+
+
+@given(PLAYED)
+@settings(max_examples=50, deadline=None)
+def test_joint_matches_are_the_formula_case_by_case(played: list[tuple[int, int, float]]) -> None:
+    """Every case at the place of its first match, all its matches at once, from the ratings before it."""
+    agents, cases = [[1500.0, 350.0] for _ in range(4)], [[1500.0, 350.0] for _ in range(5)]
+    for case in dict.fromkeys(case for _, case, _ in played):
+        met = [(agent, score) for agent, other, score in played if other == case]
+        before = [list(agent) for agent in agents]
+        after = rating_period(
+            *cases[case], [before[a][0] for a, _ in met], [before[a][1] for a, _ in met], [1 - s for _, s in met]
+        )
+        for agent in {agent for agent, _ in met}:
+            own = [score for other, score in met if other == agent]
+            n = len(own)
+            agents[agent] = list(rating_period(*before[agent], [cases[case][0]] * n, [cases[case][1]] * n, own))
+        cases[case] = list(after)
+    columns = [[item[place] for item in played] for place in range(3)]
+    found = update(*columns, n_agents=4, n_cases=5, joint=True)
+    assert found.agent_mean == pytest.approx([mean for mean, _ in agents], abs=1e-6)
+    assert found.case_mean == pytest.approx([mean for mean, _ in cases], abs=1e-6)
+    assert found.case_rd == pytest.approx([rd for _, rd in cases], abs=1e-6)
+
+
 @given(PLAYED)
 @settings(max_examples=50, deadline=None)
 def test_update_is_the_formula_one_match_at_a_time(played: list[tuple[int, int, float]]) -> None:

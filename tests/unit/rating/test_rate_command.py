@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
-from merton.leaderboard.rate import tail
+from merton.leaderboard.rate import examples, tail
 from merton.leaderboard.rate.newcomers import read_newcomers
 from merton.leaderboard.snapshot.compute import rate_both
 from merton.rating import likelihood, placing
@@ -205,3 +208,84 @@ def test_a_file_in_the_place_of_the_folder_is_told_before_the_work(
     for out in (tmp_path / "file", tmp_path / "file" / "inside"):
         with pytest.raises(InputError, match=r"is a file or lies in one: choose a folder$"):
             rate(matrix, "--out", out)
+
+
+def test_a_record_says_what_its_scores_are_rated_by(matrix: Path, tmp_path: Path) -> None:
+    """An imported matrix by its metric everywhere, never as trials by success."""
+    record = tmp_path / "r.sqlite"
+    for words in (("results", "import", record, matrix, "--source", "imagenet", "--metric", "acc_at_1"),):
+        assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
+    said = rate(record, "--long-tail", "--out", tmp_path / "out").stdout
+    assert "Long tail by likelihood, of acc_at_1" in said
+    assert "Long tail by AGI-Elo, of acc_at_1" in said
+    assert json.loads((tmp_path / "out/ratings.json").read_text())["about"]["rated by"] == "acc_at_1"
+    shown = CliRunner().invoke(app, ["leaderboard", "show", str(record), "--all"]).output
+    assert "Leaderboard by acc_at_1" in shown
+    assert "Rated by acc_at_1." in shown
+    assert "success" not in shown
+    assert (
+        CliRunner().invoke(app, ["leaderboard", "build", str(record), "--out", str(tmp_path / "site")]).exit_code == 0
+    )
+    for page in ("index", "methods", "submissions", "cases"):
+        text = (tmp_path / f"site/{page}.html").read_text()
+        assert "execution" not in text and "by success" not in text, page
+
+
+def test_a_negative_gap_is_explained() -> None:
+    """The best agent is predicted above one half on the hardest case, which it failed: its gap is negative."""
+    rows = [(f"a{place}", f"c{case:02}", float(case < 10 * place + 9)) for place in range(4) for case in range(40)]
+    rows = [(agent, case, 0.0 if (agent, case) == ("a3", "c39") else score) for agent, case, score in rows]
+    table = as_table(rows)
+    for found in tail.long_tails(table, rate_both(table)):
+        hardest = found.case_ratings[0]
+        for item in found.beyond[3:]:
+            told = [line for line in tail.negative_gaps(found) if f"of {item.name} to" in line]
+            assert len(told) == any(gap.gap < 0 for gap in item.to_hardest)
+            assert item.on_hardest == pytest.approx(predicted_score(item.rating, hardest[1]))
+            own = [score for agent, case, score in rows if (agent, case) == (item.name, hardest[0])]
+            assert item.scored == own[0]
+            if told:
+                assert f"scored {100 * own[0]:.0f} % there" in told[0]
+    assert any(tail.negative_gaps(found) for found in tail.long_tails(table, rate_both(table)))
+
+
+def test_examples_stand_at_the_level_of_their_case(matrix: Path, tmp_path: Path) -> None:
+    """A picture and texts by id; the page has them, and each level counts its cases."""
+    cv2.imwrite(str(tmp_path / "c30.png"), np.full((8, 8, 3), 200, np.uint8))
+    lines = ["case,text,picture", "c00,How many cups?,", "c30,Where is the lid?,c30.png", "c99,not rated,"]
+    (tmp_path / "cases.csv").write_text("\n".join(lines) + "\n")
+    result = rate(matrix, "--examples", tmp_path / "cases.csv", "--out", tmp_path / "out")
+    assert "1 example" in result.stderr
+    numbers = json.loads((tmp_path / "out/ratings.json").read_text())
+    ratings = dict(numbers["tails"][0]["case_ratings"])
+    assert sum(level["cases"] for level in numbers["levels"]) == CASES
+    shown = {item["id"]: level["low"] for level in numbers["levels"] for item in level["examples"]}
+    assert shown == {case: 200 * math.floor(ratings[case] / 200) for case in ("c00", "c30")}
+    page = (tmp_path / "out/ratings.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "How many cups?" in page
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("case,text\nc00,one\nc00,two\n", "line 3: case 'c00' has an example before"),
+        ("case,text\nc00,\n", "line 2: case 'c00' has neither a text nor a picture"),
+        ("case,text\nx,one\n", "none of its cases is rated here"),
+        ("case,picture\nc00,no.png\n", "no.png"),
+        ("case,picture\nc00,cases.csv\n", "is no picture that a page shows"),
+    ],
+    ids=["twice", "empty", "unknown", "absent", "no-picture"],
+)
+def test_a_mistake_in_examples_is_one_sentence(matrix: Path, tmp_path: Path, lines: str, said: str) -> None:
+    (tmp_path / "cases.csv").write_text(lines)
+    with pytest.raises(InputError, match=re.escape(said)):
+        rate(matrix, "--examples", tmp_path / "cases.csv", "--out", tmp_path / "out")
+
+
+def test_examples_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "c1.txt").write_text("Which is nearer?\n")
+    (tmp_path / "c1.jpg").write_bytes(b"\xff\xd8\xff")
+    (tmp_path / "notes.md").write_text("left alone")
+    found, unknown = examples.read_sources(tmp_path, {"c1", "c2"})
+    assert (found, unknown) == ({"c1": examples.Source("Which is nearer?", tmp_path / "c1.jpg")}, 0)

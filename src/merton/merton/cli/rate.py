@@ -23,6 +23,7 @@ from merton.cli.console import (
 from merton.errors import InputError
 from merton.files import refuse_file
 from merton.results.metrics import DEFAULT_METRIC
+from merton.results.text import counted
 from merton.statistics.intervals import interval_text
 
 if TYPE_CHECKING:
@@ -32,14 +33,18 @@ if TYPE_CHECKING:
     from merton.leaderboard.snapshot.inputs import Inputs
     from merton.rating.convergence import Convergence
 
-SHOWN = 10
-"""Agents of the long tail on the terminal; the page has all."""
+SHOWN, SENTENCES = 10, 2
+"""Agents of the long tail on the terminal, and sentences on negative gaps; the page has all."""
+
+JOINT = "a case against all its agents in one match (eq. 8 over several opponents)"
+PAIRS = "one pair at a time, as in the paper's software"
+"""The two readings of AGI-Elo's section 3.3."""
 
 
 def rate_command(
     record: RecordOrMatrix,
     convergence: Annotated[
-        bool, typer.Option("--convergence", help="How reliability and ratings settle with the share of the matches.")
+        bool, typer.Option("--convergence", help="How ratings settle with the share of the matches.")
     ] = False,
     long_tail: Annotated[
         bool, typer.Option("--long-tail", help="The cases beyond each agent, the hardest cases, gaps to mastery.")
@@ -48,25 +53,38 @@ def rate_command(
         Path | None,
         typer.Option(
             metavar="NEWCOMER",
-            help="Place newcomers against the rated cases: a CSV file with the columns case and score, or a matrix.",
+            help="Place newcomers: a CSV file of case and score, or a matrix.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for the page, its numbers and tables.")] = Path("ratings"),
     metric: Annotated[str | None, METRIC_OPTION] = None,
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="AGI-Elo: a case meets all its agents in one match."),
+    ] = False,
+    examples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE|FOLDER",
+            help="Cases at each level of rating, from a table or a folder of texts and pictures.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the random orders of --convergence.")] = 0,
     shuffles: Annotated[int, typer.Option(min=1, help="Number of these orders.")] = 20,
 ) -> None:
     """Look behind the ratings of a record or a response matrix; writes one page with what is asked for.
 
-    Without any of --convergence, --long-tail and --place it shows the first two.
+    Without any of --convergence, --long-tail, --place and --examples it shows the first two.
     """
     with working("loading"):
         from merton.leaderboard.rate import newcomers, tail
+        from merton.leaderboard.rate.examples import levels, read_sources
         from merton.leaderboard.rate.page import Findings, write_page
         from merton.leaderboard.snapshot.compute import rate_both
         from merton.rating.convergence import convergence as follow
 
     refuse_file(out)
+    long_tail = long_tail or examples is not None
     if not (convergence or long_tail or place):
         convergence = long_tail = True
     wanted, remarks = newcomers.read_newcomers(place) if place else ({}, ())
@@ -76,18 +94,21 @@ def rate_command(
         table = inputs.matches()
         if not len(table.scores):
             raise InputError(f"{record} has no scored trial and no imported score, so there is nothing to rate")
-        rated = rate_both(table, step)
+        sources, unknown = read_sources(examples, set(table.case_ids)) if examples else ({}, 0)
+        rated = rate_both(table, step, joint)
     scenes = {trial.case.id: trial.case.scene for trial in inputs.trials}
     placed = tuple(newcomers.place(name, results, rated, table, scenes) for name, results in wanted.items())
     followed: tuple[Convergence, ...] = ()
     if convergence:
         with progress("shares of the matches") as move:
-            followed = follow(table, seed=seed, shuffles=shuffles, progress=move)
+            followed = follow(table, seed=seed, shuffles=shuffles, progress=move, joint=joint)
     tails = tail.long_tails(table, rated) if long_tail else ()
-    about = _about(record, inputs, len(table.scores), len(table.agent_ids), len(table.case_ids))
+    about = _about(record, inputs, len(table.scores), len(table.agent_ids), len(table.case_ids), joint)
     if convergence:
         about["orders"] = f"{shuffles} random orders of the matches, seed {seed}"
-    found = Findings(about, rated.warnings, followed, tails, placed)
+    found = Findings(about, rated.warnings, followed, tails, placed, levels(tails[0], sources) if sources else ())
+    if unknown:
+        print_err(f"{counted(unknown, 'example')} of {examples} left out: not rated here")
     _show(found)
     files = write_page(found, out)
     print_out(f"Page: {from_here(files[0].absolute())}. Beside it: {', '.join(file.name for file in files[1:])}")
@@ -108,7 +129,7 @@ def _inputs(record: str, metric: str | None) -> Inputs:
         return snapshots.inputs_of(store, metric=metric or DEFAULT_METRIC)
 
 
-def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -> dict[str, str]:
+def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int, joint: bool) -> dict[str, str]:
     """The facts of a rating by name, such as its record and its matches, for the page and its numbers."""
     from merton import __version__
     from merton.rating.agi_elo import SEED, SHUFFLES
@@ -117,8 +138,8 @@ def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -
     return {
         "record": name.rpartition("@")[2],  # a URL may hold a password
         "matches": f"{agents} agents, {cases} cases, {matches} matches",
-        "rated by": f"{inputs.metric} of trials; imported scores as they are" if inputs.trials else "imported scores",
-        "AGI-Elo": f"mean of {SHUFFLES} seeded orders (seed {SEED})",
+        "rated by": inputs.rated_by,
+        "AGI-Elo": f"mean of {SHUFFLES} seeded orders (seed {SEED}); {JOINT if joint else PAIRS}",
         "inputs, SHA-256": inputs.sha256(),
         "made with": f"Merton {__version__}",
     }
@@ -126,6 +147,7 @@ def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -
 
 def _show(found: Findings) -> None:
     from merton.leaderboard.rate.finding import rate_finding
+    from merton.leaderboard.rate.tail import METHOD_NAMES
 
     if found.tails or found.convergence:  # a newcomer has a sentence of its own
         print_out(rate_finding(found.tails, found.convergence))
@@ -135,10 +157,14 @@ def _show(found: Findings) -> None:
         _show_placed(item)
     if found.convergence:
         STDOUT.print(_convergence_table(found.convergence))
-    for tail in found.tails[:1]:
-        method = "likelihood" if tail.method == "likelihood" else "AGI-Elo"
-        print_out(f"Long tail by {method}: % of cases predicted below 50, 90, 99 %; gaps on the hardest")
+    for tail in found.tails:
+        print_out(
+            f"Long tail by {METHOD_NAMES[tail.method]}, of {found.about['rated by']}: % of cases predicted below 50, "
+            "90, 99 %; on the hardest case % predicted, and gaps"
+        )
         STDOUT.print(_tail_table(tail))
+        _show_negative(tail)
+    for tail in found.tails[:1]:
         _show_hardest(tail)
 
 
@@ -169,16 +195,33 @@ def _convergence_table(found: tuple[Convergence, ...]) -> Table:
 def _tail_table(tail: LongTail) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=28)
-    for name in ("rating", "<50", "<90", "<99", "gap 50", "gap 90", "gap 99"):
+    for name in ("rating", "<50", "<90", "<99", "hardest", "gap 50", "gap 90", "gap 99"):
         table.add_column(name, no_wrap=True, justify="right")
     targets = [item for item in tail.beyond if item.is_target]
     agents = [item for item in tail.beyond if not item.is_target]
     for item in (*targets, *agents[:SHOWN]):
         gaps = [f"{gap.gap:.0f}" for gap in item.to_hardest] or ["", "", ""]
-        add_row(table, item.name, f"{item.rating:.0f}", *(f"{100 * share:.1f}" for share in item.shares), *gaps)
+        add_row(
+            table,
+            item.name,
+            f"{item.rating:.0f}",
+            *(f"{100 * share:.1f}" for share in item.shares),
+            f"{100 * item.on_hardest:.1f}",
+            *gaps,
+        )
     if len(agents) > SHOWN:
-        add_row(table, f"and {len(agents) - SHOWN} more", *[""] * 7)
+        add_row(table, f"and {len(agents) - SHOWN} more", *[""] * 8)
     return table
+
+
+def _show_negative(tail: LongTail) -> None:
+    from merton.leaderboard.rate.tail import negative_gaps
+
+    sentences = negative_gaps(tail)
+    for sentence in sentences[:SENTENCES]:
+        print_err(sentence)
+    if len(sentences) > SENTENCES:
+        print_err(f"{counted(len(sentences) - SENTENCES, 'more agent')} with a negative gap: the page names them.")
 
 
 def _show_hardest(tail: LongTail) -> None:

@@ -89,7 +89,7 @@ class Ratings:
     passes: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Ratings:
+def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES, joint: bool = False) -> Ratings:
     """Rate every agent and test case that played, averaged over seeded orders of the matches.
 
     The matches are sorted first, so the order they are stored in plays no part: it would change ratings by hundreds of
@@ -101,6 +101,8 @@ def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Rating
         matches: (agent id, case id, score in 0..1); an agent may meet a case more than once.
         seed: of the shuffles.
         shuffles: number of orders to average over, >= 1; at least 20 for numbers to be shown.
+        joint: a test case plays all its agents in one match (`glicko.play_all`), the reading of eq. 8 that sums over
+            several opponents. The default is that of the paper's software, one pair at a time.
 
     Raises:
         InputError: a match is not (agent id, case id, score in 0..1), or `shuffles` < 1.
@@ -109,7 +111,7 @@ def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Rating
     table = as_table(matches)
     n_agents, n_cases = len(table.agent_ids), len(table.case_ids)
     sequence = packed(table.agents, table.cases, table.scores)
-    passes = shuffled_passes(sequence, n_agents, n_cases, seed, shuffles)
+    passes = shuffled_passes(sequence, n_agents, n_cases, seed, shuffles, joint)
     agent_means = np.array([item.agent_mean for item in passes])
     case_means = np.array([item.case_mean for item in passes])
     agent_rd, case_rd = (np.mean([getattr(item, name) for item in passes], axis=0) for name in ("agent_rd", "case_rd"))
@@ -173,12 +175,14 @@ def _check_shuffles(shuffles: int) -> None:
         raise InputError(f"shuffles must be at least 1, got {shuffles}")
 
 
-def shuffled_passes(sequence: NDArray[np.void], n_agents: int, n_cases: int, seed: int, shuffles: int) -> list[Update]:
-    """The ratings after each of the seeded orders of `packed` matches."""
+def shuffled_passes(
+    sequence: NDArray[np.void], n_agents: int, n_cases: int, seed: int, shuffles: int, joint: bool = False
+) -> list[Update]:
+    """The ratings after each of the seeded orders of `packed` matches; `joint` as for `play_all`."""
 
     def one(shuffle: int) -> Update:
         order = generator("agi_elo", seed, shuffle).permutation(len(sequence))
-        return play_all(sequence[order], n_agents, n_cases)
+        return play_all(sequence[order], n_agents, n_cases, joint)
 
     return _in_threads(one, shuffles)
 

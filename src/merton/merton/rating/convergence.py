@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -83,6 +84,7 @@ def convergence(
     seed: int = 0,
     shuffles: int = SHUFFLES,
     progress: OnProgress = unseen,
+    joint: bool = False,
 ) -> tuple[Convergence, ...]:
     """Rate growing shares of the matches in seeded random orders, and diagnose each share on its own matches.
 
@@ -97,6 +99,7 @@ def convergence(
         seed: of the orders.
         shuffles: number of orders, >= 1.
         progress: called with the number of shares rated, over all orders, and their total.
+        joint: as for `agi_elo.rate`, of both methods but the likelihood.
 
     Returns:
         One for each of `METHODS`; without the likelihood where fewer than two agents or more than its maximum played,
@@ -110,7 +113,7 @@ def convergence(
     n = len(table.scores)
     sizes = tuple(max(math.ceil(share * n - 1e-9), 1) for share in shares)
     found: dict[str, list[list[_Found]]] = {name: [[] for _ in shares] for name in METHODS}
-    methods: dict[str, Callable[[MatchTable], _Found | None]] = {"agi_elo": _by_agi_elo}
+    methods: dict[str, Callable[[MatchTable], _Found | None]] = {"agi_elo": partial(_by_agi_elo, joint)}
     of_all: dict[str, _Found | None] = {}
     if (fitted := _fitted(table)) is not None and not fitted.is_open:
         methods["likelihood"] = _by_likelihood
@@ -124,7 +127,7 @@ def convergence(
                 if method not in settled:
                     settled[method] = rate(part)
                 _keep(found[method][place], settled[method])
-            _keep(found["single_pass"][place], _by_single_pass(table, order[:size], part))
+            _keep(found["single_pass"][place], _by_single_pass(table, order[:size], part, joint))
             progress(shuffle * len(sizes) + place + 1, shuffles * len(sizes))
     return tuple(
         _summary(method, tuple(shares), sizes, results, table.agent_ids)
@@ -170,16 +173,16 @@ def _by_likelihood(part: MatchTable) -> _Found | None:
     return None if fitted is None else _result(fitted.agents, fitted.cases, part)
 
 
-def _by_agi_elo(part: MatchTable) -> _Found:
+def _by_agi_elo(joint: bool, part: MatchTable) -> _Found:
     """The ratings in the orders of a board; the order of the shuffle plays no part."""
-    ratings = agi_elo.rate(part)
+    ratings = agi_elo.rate(part, joint=joint)
     return _result(ratings.agents, ratings.cases, part)
 
 
-def _by_single_pass(table: MatchTable, order: Integers, part: MatchTable) -> _Found:
+def _by_single_pass(table: MatchTable, order: Integers, part: MatchTable, joint: bool) -> _Found:
     """The matches played once, as they come (AGI-Elo, section 4.1)."""
     sequence = packed(table.agents[order], table.cases[order], table.scores[order])
-    after = play_all(sequence, len(table.agent_ids), len(table.case_ids))
+    after = play_all(sequence, len(table.agent_ids), len(table.case_ids), joint)
     return _result(
         _numbered(part.agent_ids, table.agent_ids, after.agent_mean, after.agent_rd),
         _numbered(part.case_ids, table.case_ids, after.case_mean, after.case_rd),

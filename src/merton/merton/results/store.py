@@ -28,7 +28,7 @@ from merton.results.records import (
     TestCase,
     TrialRecord,
 )
-from merton.results.schema import AGENTS, CASES, EXPERIMENTS, SCORES, TRIALS
+from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCORES, TRIALS
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
@@ -252,6 +252,15 @@ class ResultStore:
             statement = statement.where(SCORES.c.source == source)
         with self.database.reading() as connection:
             return [ForeignScore(*row) for row in connection.execute(statement)]
+
+    def import_metrics(self) -> dict[str, str]:
+        """Source to the metric that its values were mapped to scores by; those that were scores are left out."""
+        rows = self._all(sa.select(IMPORTS.c.source, IMPORTS.c.metric).distinct().order_by(IMPORTS.c.metric))
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            if row["metric"]:
+                found.setdefault(row["source"], []).append(row["metric"])
+        return {source: " and ".join(metrics) for source, metrics in found.items()}
 
     def sizes(self) -> tuple[list[Size], list[Size]]:
         """The size of each experiment, and of each foreign source, by name."""

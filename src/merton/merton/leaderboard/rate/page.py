@@ -10,10 +10,11 @@ from typing import Any
 
 import merton
 from merton.files import make_folder, write_file
+from merton.leaderboard.rate.examples import LEVEL_WIDTH, Level
 from merton.leaderboard.rate.figures import Curve, curves
 from merton.leaderboard.rate.finding import rate_finding
 from merton.leaderboard.rate.newcomers import Placed
-from merton.leaderboard.rate.tail import SOLVED, LongTail
+from merton.leaderboard.rate.tail import SOLVED, LongTail, negative_gaps
 from merton.leaderboard.site import figures
 from merton.pages.environment import environment
 from merton.pages.svg import SERIES_COLORS, rating_scale, series_slots
@@ -57,6 +58,7 @@ class Findings:
     convergence: tuple[Convergence, ...] = ()
     tails: tuple[LongTail, ...] = ()
     placed: tuple[Placed, ...] = ()
+    levels: tuple[Level, ...] = ()
 
 
 def write_page(found: Findings, out: Path) -> list[Path]:
@@ -71,11 +73,22 @@ def write_page(found: Findings, out: Path) -> list[Path]:
     """
     make_folder(out)
     page = environment("merton.leaderboard.rate").get_template("rate_page.html.j2").render(_shown(found))
-    numbers = json.dumps(_rounded(asdict(found)), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    numbers = json.dumps(
+        _rounded(_without_pictures(found)), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
     for name, text in ((PAGE, page), (NUMBERS, f"{numbers}\n")):
         write_file(out / name, text.encode("utf-8", "replace"))
     tables = [write_csv(out / name, header, map(_rounded, rows)) for name, (header, rows) in _tables(found).items()]
     return [out / PAGE, out / NUMBERS, *tables]
+
+
+def _without_pictures(found: Findings) -> dict[str, Any]:
+    numbers = asdict(found)
+    for level in numbers["levels"]:
+        level["examples"] = [
+            {key: value for key, value in item.items() if key != "picture"} for item in level["examples"]
+        ]
+    return numbers
 
 
 def _shown(found: Findings) -> dict[str, Any]:
@@ -88,7 +101,8 @@ def _shown(found: Findings) -> dict[str, Any]:
         "panels": [(name, heading, _panel(found.convergence, name, heading)) for name, heading in PANELS.items()],
         "trajectories": [(item.method, _trajectories(item, slots)) for item in found.convergence],
         "leaders": sorted(slots.items()),
-        "tails": [(tail, _distribution(tail), _scale(tail)) for tail in found.tails],
+        "tails": [(tail, _distribution(tail), _scale(tail), negative_gaps(tail)) for tail in found.tails],
+        "level_width": LEVEL_WIDTH,
         "scale_of_placed": rating_scale([item.standing for item in found.placed]),
         "mastery": MASTERY,
         "solved": SOLVED,
@@ -156,7 +170,8 @@ def _tables(found: Findings) -> dict[str, tuple[Sequence[str], _Rows]]:
         rows = [(tail.method, rank, *case) for tail in found.tails for rank, case in enumerate(tail.case_ratings, 1)]
         tables["cases.csv"] = ("method", "place", "case", "rating"), rows
         below, gaps = ([f"{name}_{100 * p:g}" for p in MASTERY] for name in ("cases_below", "gap_to_hardest"))
-        tables["long_tail.csv"] = ("method", "player", "rating", "low", "high", *below, *gaps), _tail_rows(found.tails)
+        columns = ("method", "player", "rating", "low", "high", *below, "predicted_on_hardest", *gaps)
+        tables["long_tail.csv"] = columns, _tail_rows(found.tails)
     if found.placed:
         tables["predictions.csv"] = ("newcomer", "case", "predicted", "score"), _predictions(found.placed)
     return tables
@@ -188,7 +203,15 @@ def _tail_rows(tails: Iterable[LongTail]) -> Iterable[Sequence[object]]:
     for tail in tails:
         for item in tail.beyond:
             gaps = tuple(gap.gap for gap in item.to_hardest) or (None,) * len(MASTERY)
-            yield tail.method, item.name, item.rating, *(item.interval or (None, None)), *item.shares, *gaps
+            yield (
+                tail.method,
+                item.name,
+                item.rating,
+                *(item.interval or (None, None)),
+                *item.shares,
+                item.on_hardest,
+                *gaps,
+            )
 
 
 def _rounded(value: Any) -> Any:

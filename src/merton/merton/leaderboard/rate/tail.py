@@ -9,8 +9,11 @@ import numpy as np
 
 from merton.leaderboard.snapshot.compute import SHARE, BothMethods
 from merton.rating.checking import MatchTable
-from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share, oracle
+from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share, oracle, predicted_score
+from merton.results.text import printable
 from merton.statistics.intervals import Interval
+
+METHOD_NAMES = {"likelihood": "likelihood", "agi_elo": "AGI-Elo"}
 
 HARDEST = 20
 """Cases that are listed with the agents that solve them."""
@@ -57,6 +60,8 @@ class Beyond:
             first is the share of the cases rated higher.
         to_hardest, to_share: gaps to scoring each of `MASTERY` on the hardest case and on 99 % of all such cases;
             of agents alone, the latter by likelihood alone.
+        on_hardest: the score that is predicted on the hardest case, 0..1 (the paper's Table 1).
+        scored: its mean score there; None where it did not meet the case, and of a target.
     """
 
     name: str
@@ -67,6 +72,8 @@ class Beyond:
     shares: tuple[float, ...]
     to_hardest: tuple[Gap, ...] = ()
     to_share: tuple[Gap, ...] = ()
+    on_hardest: float = 0.0
+    scored: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,9 +111,10 @@ def _long_tail(
     ratings = np.array([cases[name].mean for name in order])
     hardest = float(ratings[0])
     fitted = rated.likelihood if method == "likelihood" else None
+    scored = _means_on(order[0], table)
     beyond = [
-        Beyond(f"target {100 * p:g} %", oracle(hardest, p), None, "", True, _shares(oracle(hardest, p), ratings))
-        for p in reversed(MASTERY)
+        Beyond(f"target {100 * p:g} %", at, None, "", True, _shares(at, ratings), on_hardest=p)
+        for p, at in ((p, oracle(hardest, p)) for p in reversed(MASTERY))
     ]
     for name in sorted(agents, key=lambda name: (-agents[name].mean, name)):
         one = agents[name]
@@ -120,6 +128,8 @@ def _long_tail(
                 _shares(one.mean, ratings),
                 tuple(gap_to_hardest(one.mean, hardest, p) for p in MASTERY),
                 tuple(gap_to_share(fitted, name, p, SHARE) for p in MASTERY) if fitted else (),
+                predicted_score(one.mean, hardest),
+                scored.get(name),
             )
         )
     return LongTail(
@@ -131,6 +141,23 @@ def _long_tail(
     )
 
 
+def negative_gaps(tail: LongTail) -> tuple[str, ...]:
+    """A sentence on each agent with a negative gap: it is predicted to reach a target on the hardest case already."""
+    found = []
+    for item in tail.beyond:
+        reached = [gap for gap in item.to_hardest if gap.gap < 0.0]
+        if not reached:
+            continue
+        gap, hardest = reached[-1], printable(tail.case_ratings[0][0], 40)
+        did = "did not meet it" if item.scored is None else f"scored {100 * item.scored:.0f} % there"
+        found.append(
+            f"The gap of {printable(item.name, 40)} to {100 * gap.p:g} % on the hardest case ({hardest}) is "
+            f"{gap.gap:.0f} points by {METHOD_NAMES[tail.method]}: it is predicted {100 * item.on_hardest:.0f} %, and "
+            f"{did}. A rating follows all matches, so an agent may be rated above a case that it failed."
+        )
+    return tuple(found)
+
+
 def _shares(rating: float, cases: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, ...]:
     """The share of the cases, hardest first, on which a score below each of `MASTERY` is predicted."""
     return tuple(float(np.mean(oracle(0.0, p) + cases > rating)) for p in MASTERY)
@@ -139,13 +166,11 @@ def _shares(rating: float, cases: np.ndarray[tuple[int], np.dtype[np.float64]]) 
 def _hardest(
     chosen: list[str], table: MatchTable, agents: Mapping[str, Rated], cases: Mapping[str, Rated]
 ) -> tuple[HardCase, ...]:
-    place = {name: index for index, name in enumerate(table.case_ids)}
     best_first = {name: rank for rank, name in enumerate(sorted(agents, key=lambda name: (-agents[name].mean, name)))}
     found = []
     for name in chosen:
-        rows = np.flatnonzero(table.cases == place[name])
-        players = np.unique(table.agents[rows])
-        means = {table.agent_ids[i]: float(table.scores[rows][table.agents[rows] == i].mean()) for i in players}
+        rows = _rows_of(name, table)
+        means = _means_on(name, table)
         ranked = sorted(means, key=lambda agent: (-means[agent], best_first[agent]))
         found.append(
             HardCase(
@@ -153,9 +178,20 @@ def _hardest(
                 cases[name].mean,
                 getattr(cases[name], "interval", None),
                 float(table.scores[rows].mean()),
-                len(players),
+                len(means),
                 tuple(sorted((agent for agent in ranked if means[agent] >= SOLVED), key=best_first.__getitem__)),
                 (ranked[0], means[ranked[0]]),
             )
         )
     return tuple(found)
+
+
+def _rows_of(case: str, table: MatchTable) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.flatnonzero(table.cases == table.case_ids.index(case))
+
+
+def _means_on(case: str, table: MatchTable) -> dict[str, float]:
+    """Agent to its mean score, 0..1, on a case that it met."""
+    rows = _rows_of(case, table)
+    players = table.agents[rows]
+    return {table.agent_ids[i]: float(table.scores[rows][players == i].mean()) for i in np.unique(players)}

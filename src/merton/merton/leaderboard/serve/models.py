@@ -34,6 +34,7 @@ class BoardAnswer(BaseModel):
     snapshot_sha256: str = Field(description="Of the whole snapshot; also the ETag.")
     name: str = Field(description="Of the snapshot.")
     metric: str = Field(description="By which trials are rated: success, progress, above_floor or execution.")
+    rated_by: str = Field(description="All scores that are rated, in words, such as acc_at_1 of an imported matrix.")
     method: str = Field(description="How the ranks were made.")
     merton_version: str = Field(description="Of the code that took the snapshot.")
     schema_version: int = Field(description="Of the record.")

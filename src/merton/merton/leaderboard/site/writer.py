@@ -153,7 +153,7 @@ class SiteWriter:
             "Leaderboard",
             scale=rating_scale(standings),
             by_metric=metric_table(snapshot.agents),
-            has_trials=any(agent.trials or agent.infrastructure for agent in snapshot.agents),
+            has_trials=snapshot.has_trials,
             events=[event for event in EVENTS if any(getattr(agent, event[0]) for agent in snapshot.agents)],
         )
         only = len(view.matrices) == 1 and not view.boards

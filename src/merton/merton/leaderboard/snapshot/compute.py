@@ -97,7 +97,7 @@ def compute(
     cases = case_rows(inputs, table, rated.cases)
     snapshot = Snapshot(
         name=name,
-        method=f"Trials are rated by {inputs.metric}. {_method(rated)}",
+        method=f"{_rule(inputs)} {_method(rated)}",
         merton_version=merton.__version__,
         schema_version=schema_version,
         inputs_sha256=inputs.sha256(),
@@ -125,20 +125,22 @@ def compute(
         diagnostics=_checks(table, rated, progress) if checks and len(table.scores) else (),
         window=inputs.window,
         metric=inputs.metric,
+        rated_by=inputs.rated_by,
     )
     return replace(rounded(snapshot), matches=_indexed(table, agents, cases))
 
 
-def rate_both(table: MatchTable, progress: OnStep = lambda text: None) -> BothMethods:
+def rate_both(table: MatchTable, progress: OnStep = lambda text: None, joint: bool = False) -> BothMethods:
     """The ratings of a board: AGI-Elo of `SHUFFLES` orders, and by likelihood unless the matches leave those open.
 
-    Where they do (`likelihood.Fit.is_open`), and where there is no fit, AGI-Elo alone gives the ranks.
+    Where they do (`likelihood.Fit.is_open`), and where there is no fit, AGI-Elo alone gives the ranks. `joint` is as
+    for `agi_elo.rate`; the likelihood has no order of matches and no such choice.
     """
     progress(
         f"rating {len(table.agent_ids)} agents on {len(table.case_ids)} cases: {len(table.scores)} matches, "
         f"{SHUFFLES} orders"
     )
-    ratings = agi_elo.rate(table, SEED, SHUFFLES)
+    ratings = agi_elo.rate(table, SEED, SHUFFLES, joint)
     progress("fitting by maximum likelihood")
     try:
         fitted = likelihood.fit(table)
@@ -166,6 +168,10 @@ def _gaps(rated: BothMethods, progress: OnStep) -> dict[str, tuple[Gap, ...]]:
         )
         for name, rating in agents.items()
     }
+
+
+def _rule(inputs: Inputs) -> str:
+    return f"Rated by {inputs.rated_by}." if inputs.scores else f"Trials are rated by {inputs.metric}."
 
 
 def _method(rated: BothMethods) -> str:

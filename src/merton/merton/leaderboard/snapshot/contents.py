@@ -256,6 +256,7 @@ class Snapshot:
         warnings: caveats for the reader, one sentence each.
         diagnostics: one check a method.
         metric: of `merton.results.metrics`, by which the trials are rated.
+        rated_by: all scores that are rated, in words (`Inputs.rated_by`).
     """
 
     name: str
@@ -279,6 +280,12 @@ class Snapshot:
     diagnostics: tuple[MethodCheck, ...]
     window: str = ""
     metric: str = DEFAULT_METRIC
+    rated_by: str = ""
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether some agent has trials; else all scores are imported or submitted."""
+        return any(row.trials or row.infrastructure for row in self.agents)
 
     @property
     def shows_drop(self) -> bool:

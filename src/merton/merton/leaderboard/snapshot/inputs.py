@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from merton.rating.checking import MatchTable, table_of
 from merton.results.losses import Success
 from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+from merton.results.text import printable
 
 _ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=vars)
 """One for all lines: making one takes longer than a line. `default` turns a trial's case into its fields."""
+
+
+MOST = 3
+"""Imported sources that are named where the rated scores are told."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Inputs:
         left_out: agents of submissions in the window that state nothing by the metric.
         window: day that began the window of these submissions, ISO 8601; empty if the record has none.
         metric: of `merton.results.metrics`, by which trials are rated; imports and submissions have one score each.
+        imported_by: source of an imported matrix to the metric that its values were mapped to scores by, such as
+            "acc_at_1"; one whose values were scores is absent.
     """
 
     trials: Sequence[TrialRecord]
@@ -40,6 +47,18 @@ class Inputs:
     metric: str = DEFAULT_METRIC
     submitted_successes: Sequence[ForeignScore] = ()
     left_out: Sequence[str] = ()
+    imported_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rated_by(self) -> str:
+        """The scores that are rated, in words: "success of trials", "acc_at_1", "acc_at_1 of imagenet, scores of x"."""
+        sources = sorted({item.source for item in self.scores})
+        if len(sources) == 1 and not self.trials:
+            return self.imported_by.get(sources[0], "imported scores")
+        imported = [f"{self.imported_by.get(source, 'scores')} of {printable(source, 40)}" for source in sources[:MOST]]
+        imported += [f"scores of {len(sources) - MOST} more sources"] if len(sources) > MOST else []
+        own = [f"{self.metric} of trials"] if self.trials or not sources else []
+        return ", ".join(own + imported)
 
     def matches(self) -> MatchTable:
         """The matches of trials, imports and submissions; raises as `match_scores`, and for a score outside 0..1."""

@@ -105,12 +105,14 @@ def inputs_of(store: ResultStore, window: str | None = None, metric: str = DEFAU
             metric,
             _stated(entries, items, DEFAULT_METRIC),
             tuple(entry.receipt.agent_id for entry in entries if entry.receipt.agent_id not in on_board),
+            store.import_metrics(),
         )
 
 
 def inputs_of_matrix(matrix: ResponseMatrix) -> Inputs:
     """The same of a response matrix."""
-    return Inputs((), [ForeignScore(matrix.source, *cell) for cell in matrix.cells], matrix.agents)
+    scores = [ForeignScore(matrix.source, *cell) for cell in matrix.cells]
+    return Inputs((), scores, matrix.agents, imported_by={matrix.source: matrix.metric} if matrix.metric else {})
 
 
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:

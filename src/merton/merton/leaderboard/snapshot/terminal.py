@@ -39,7 +39,7 @@ def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = Fal
         console.print(Text(f"{beside}: --all"))
         return drawn.getvalue()
     console.print(_agent_table("Ratings by both methods, and scores over all cases", _RATINGS, snapshot.agents, names))
-    if any(row.trials or row.infrastructure for row in snapshot.agents):
+    if snapshot.has_trials:
         columns = _TRIAL_COLUMNS if any(row.abstained for row in snapshot.agents) else _TRIAL_COLUMNS[:-1]
         console.print(_agent_table("All trials, undistorted and distorted", columns, snapshot.agents, names))
     if (by_metric := metric_table(snapshot.agents)).columns:
@@ -63,7 +63,9 @@ def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = Fal
 
 
 def _title(snapshot: Snapshot) -> str:
-    """The heading, with the metric unless it is the default."""
+    """The heading, with what the agents are rated by unless that is the default."""
+    if not snapshot.has_trials and snapshot.sources:
+        return f"Leaderboard by {snapshot.rated_by}"
     return "Leaderboard" if snapshot.metric == DEFAULT_METRIC else f"Leaderboard by {snapshot.metric.replace('_', ' ')}"
 
 
