@@ -19,7 +19,7 @@ SECTIONS = {
     "Start": ("README", "use/installing", "reference/glossary", "reference/limits", "use/troubleshooting"),
     "Tutorials": (
         *("use/tutorials/your_vla", "use/tutorials/your_images", "use/tutorials/your_distortion", "use/python"),
-        *("use/tutorials/your_leaderboard", "use/tutorials/the_lab"),
+        *("use/tutorials/your_leaderboard", "use/tutorials/your_ratings", "use/tutorials/the_lab"),
         *("use/your_simulator", "use/recipes", "studies/map"),
     ),
     "Experiments": (

@@ -84,6 +84,13 @@ def test_your_leaderboard_takes_a_submission(tmp_path: Path, hook: Path) -> None
     run_page(ROOT / "docs/use/tutorials/your_leaderboard.md", tmp_path, hook)
 
 
+def test_your_ratings_end_in_the_papers_tables(tmp_path: Path, hook: Path) -> None:
+    run_page(ROOT / "docs/use/tutorials/your_ratings.md", tmp_path, hook)
+    page = (tmp_path / "ratings" / "ratings.html").read_text(encoding="utf-8")
+    assert "A question made at" in page
+    assert "By AGI-Elo" in page
+
+
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path, hook)
     assert (tmp_path / "board.pdf").exists()
