@@ -115,7 +115,7 @@ def _table(folder: Path) -> Any:
 
 
 def board(folder: Path, size: int) -> Callable[[], Any]:
-    """`merton leaderboard show --json`."""
+    """`merton leaderboard show --out`."""
     from merton.leaderboard.snapshot import store as snapshots
     from merton.leaderboard.snapshot.terminal import render_snapshot
     from merton.results.store import ResultStore

@@ -155,7 +155,7 @@ def test_a_changed_digit_in_any_file_turns_the_exit_code(
     monkeypatch.setattr(
         published, "resource", lambda package, path: tmp_path / file if path.endswith(file) else real(package, path)
     )
-    result = CliRunner().invoke(app, ["reproduce", name, "--page", str(tmp_path / "page.html")])
+    result = CliRunner().invoke(app, ["reproduce", name, "--out", str(tmp_path / "page.html")])
     assert result.exit_code == 1
     assert f"not as recorded: {name}: a printed digit" in result.stdout
     assert "Not as recorded" in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -264,11 +264,11 @@ def test_the_document_has_these_counts(name: str) -> None:
 
 
 def test_one_paper_alone(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reproduce", "agi-elo", "--page", str(tmp_path / "page.html")])
+    result = CliRunner().invoke(app, ["reproduce", "agi-elo", "--out", str(tmp_path / "page.html")])
     assert result.exit_code == 0
     assert "agi-elo: Table 2, NAVSIM, cases and 1 more: printed 12147; 85050, comes out 12150; 85029" in result.stdout
     assert "a2eval" not in result.stdout
-    refused = CliRunner().invoke(app, ["reproduce", "agi-elo", "--page", str(tmp_path)])
+    refused = CliRunner().invoke(app, ["reproduce", "agi-elo", "--out", str(tmp_path)])
     assert isinstance(refused.exception, InputError), "not the exit code of a changed digit"
     with pytest.raises(UnknownNameError, match="unknown paper 'elo'; choose one of: a2eval"):
         reproduce(["elo"])

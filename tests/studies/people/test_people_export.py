@@ -137,7 +137,7 @@ def run(*words: object) -> None:
 
 
 def test_stats_are_those_of_the_answers(study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run("stats", study, "--json", "--page", tmp_path / "page.html")
+    run("stats", study, "--json", "--out", tmp_path / "page.html")
     told = json.loads(capsys.readouterr().out)
     rows = [[float(1 + (n * (1 + (who == 1)) + who // 2) % 5) for who in range(3)] for n in range(1, 7)]
     loaded = read_project(study)

@@ -226,7 +226,7 @@ def test_preferences_stand_on_a_leaderboard_without_an_edit(tmp_path: Path) -> N
     items = [replace(item, facts={**item.facts, "b": item.facts["b"].lstrip("=")}) for item in items]
     files = exported(Pairs(), items, answers, tmp_path / "out")
     board = tmp_path / "board.json"
-    merton("leaderboard", "show", files["matrix.csv"], "--json", board)
+    merton("leaderboard", "show", files["matrix.csv"], "--out", board)
     agents = {agent["id"]: agent for agent in json.loads(board.read_text())["agents"]}
     for row in rows(files["ranking.csv"]):
         assert agents[row["contender"]]["likelihood"]["mean"] == pytest.approx(float(row["rating"]), abs=30)

@@ -78,7 +78,7 @@ def test_an_example_has_items_that_its_protocol_shows(examples: dict[str, Path],
 
 
 def test_the_command_writes_an_example_and_says_what_is_in_a_project(tmp_path: Path) -> None:
-    made = CliRunner().invoke(app, ["people", "new", "pairs", str(tmp_path / "new")])
+    made = CliRunner().invoke(app, ["people", "new", "pairs", "-o", str(tmp_path / "new")])
     assert "people serve" in made.stdout
     told = CliRunner().invoke(app, ["people", "check", str(tmp_path / "new" / "project.yaml")])
     assert "18 items in 6 scenes" in told.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,3 +31,12 @@ def test_the_place_of_a_result_is_the_option_out() -> None:
     assert {path for path, param in named.items() if set(param.opts) != {"-o", "--out"}} == set()
     assert {"merton distort image", "merton results export"} <= set(named)
     assert {path for path, param in params if "-o" in param.opts} == set(named)
+
+
+def test_a_file_that_is_written_is_named_by_out() -> None:
+    """By the words of their help; `study execution` has a second file beside its page."""
+    words = re.compile(r"\bwrite\b.*\b(file|folder)|\bfile (to write|for)\b|\bnew (file|folder)\b")
+    params = [(path, param) for path, command in EVERY.items() for param in command.get_params(click.Context(command))]
+    writes = {(path, param.opts[-1]) for path, param in params if words.search((param.help or "").lower())}
+    assert len(writes) > 10
+    assert {name for name in writes if name[1] != "--out"} == {("merton study execution", "--json")}

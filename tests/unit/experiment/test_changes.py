@@ -139,7 +139,7 @@ def test_shipped_experiments_have_names(file: Path, monkeypatch: pytest.MonkeyPa
     assert experiment_file("quickstart.yaml") == Path("quickstart.yaml"), "a file that is there comes first"
     with pytest.raises(InputError, match="no experiment 'quikstart'; did you mean 'quickstart'"):
         experiment_file("quikstart")
-    with pytest.raises(InputError, match=r"`merton new away/mine\.yaml` writes it, and these come with Merton: .*gate"):
+    with pytest.raises(InputError, match=r"`merton new -o away/mine\.yaml` writes it, and these come with M.*gate"):
         experiment_file("away/mine.yaml")
     listed = merton("run")
     assert all(name in listed for name in shipped())

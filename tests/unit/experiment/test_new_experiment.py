@@ -52,13 +52,13 @@ def test_a_new_experiment_by_options_by_questions_and_never_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = merton("new", "My Study.yaml", "--agents", "hold", "--levels", "staircase", "--scenes", "2")
+    said = merton("new", "-o", "My Study.yaml", "--agents", "hold", "--levels", "staircase", "--scenes", "2")
     assert said.splitlines()[0] == "my-study: 12 trials (4 undistorted, 8 distorted)"
     assert said.splitlines()[-1].endswith("run 'My Study.yaml'")
     with pytest.raises(InputError, match="exists: choose another name"):
-        merton("new", "My Study.yaml")
+        merton("new", "-o", "My Study.yaml")
     monkeypatch.setattr(new, "_on_a_terminal", lambda: True)
-    asked = merton("new", "asked.yaml", answers="hold,sevro\nhold,servo\n\n\n2\n1\n")
+    asked = merton("new", "-o", "asked.yaml", answers="hold,sevro\nhold,servo\n\n\n2\n1\n")
     assert "agents, entry 2, vla: unknown vla 'sevro'; did you mean 'servo'?" in asked
     spec = load(Path("asked.yaml"), ExperimentSpec)
     assert ([agent.vla for agent in spec.agents], spec.levels, spec.scenes) == (["hold", "servo"], (2,), 1)

@@ -175,7 +175,7 @@ def test_show_build_and_serve_give_the_same_bytes(record: Path, tmp_path: Path, 
         done = CliRunner().invoke(app, ["leaderboard", *words, "--metric", metric])
         assert done.exit_code == 0, done.output
 
-    command("show", str(record), "--json", str(tmp_path / "shown.json"))
+    command("show", str(record), "--out", str(tmp_path / "shown.json"))
     command("build", str(record), "--out", str(tmp_path / "site"))
     shown = (tmp_path / "shown.json").read_bytes()
     asking = TestClient(create_app(record, metric=metric), base_url="http://localhost:8080")

@@ -447,7 +447,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     record, file = str(tmp_path / "r.sqlite"), tmp_path / "snapshot.json"
     filled(tmp_path / "r.sqlite", trials(3), []).close()
     runner = CliRunner()
-    rated = runner.invoke(app, ["leaderboard", "show", record, "--json", str(file), "--all"])
+    rated = runner.invoke(app, ["leaderboard", "show", record, "--out", str(file), "--all"])
     assert rated.exit_code == 0
     for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "oracle", "inputs"):
         assert text in rated.output
@@ -478,7 +478,7 @@ def test_a_response_matrix_is_rated_as_if_it_were_imported(tmp_path: Path, endin
     with ResultStore(record) as store:
         import_matrix(store, read_matrix(file))
     shown = [
-        CliRunner().invoke(app, ["leaderboard", "show", str(path), "--json", f"{path}.json"]).output
+        CliRunner().invoke(app, ["leaderboard", "show", str(path), "--out", f"{path}.json"]).output
         for path in (file, record)
     ]
     assert shown[0] == shown[1]

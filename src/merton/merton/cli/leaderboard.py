@@ -44,7 +44,9 @@ TitleOption = Annotated[
 @app.command("show")
 def show_command(
     record: RecordOrMatrix,
-    json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Also write the snapshot, canonical JSON, into this file.")
+    ] = None,
     name: NameOption = None,
     metric: Annotated[str | None, METRIC_OPTION] = None,
     everything: AllOption = False,
@@ -67,8 +69,8 @@ def show_command(
         else:
             with open_record(record, read_only=True) as store:
                 snapshot = snapshots.take(store, name, progress, metric=metric or DEFAULT_METRIC)
-    if json is not None:  # before anything is printed: a pipe into `head` ends the command there
-        _write(json, snapshots.to_json(snapshot))
+    if out is not None:  # before anything is printed: a pipe into `head` ends the command there
+        _write(out, snapshots.to_json(snapshot))
     print_out(render_snapshot(snapshot, terminal_width(), everything))
 
 
@@ -149,7 +151,7 @@ def verify(
     record: Record,
     snapshot_file: Annotated[
         Path,
-        typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or a file written by `leaderboard show --json`."),
+        typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or a file written by `leaderboard show --out`."),
     ],
 ) -> None:
     """Compute a snapshot again from the record; exit code 1 if a single byte differs."""

@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 def new_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file, such as mine.yaml.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The new file, such as mine.yaml.")],
     agents: Annotated[str | None, typer.Option(help="VLAs or VLM+VLA, with commas; see `merton model list`.")] = None,
     tasks: Annotated[str | None, typer.Option(help="With commas, such as test-pick,test-press.")] = None,
     distortions: Annotated[str | None, typer.Option(help="With commas; see `merton distort list`.")] = None,
@@ -42,25 +42,25 @@ def new_command(
     from merton.experiment.dry_run import extras_of, not_ready, outline
     from merton.experiment.plan import ExperimentSpec
 
-    if file.exists():
-        raise InputError(f"{file} exists: choose another name")
+    if out.exists():
+        raise InputError(f"{out} exists: choose another name")
     given = {"agents": agents, "tasks": tasks, "distortions": distortions, "levels": levels, "scenes": scenes}
     chosen = {key: DEFAULTS[key] if value is None else value for key, value in given.items()}
     if all(value is None for value in given.values()) and _on_a_terminal():
         chosen = _asked(chosen)
-    name = re.sub(r"[^a-z0-9_-]+", "-", file.stem.lower()).strip("-_") or "experiment"
+    name = re.sub(r"[^a-z0-9_-]+", "-", out.stem.lower()).strip("-_") or "experiment"
     text = _text(name, chosen)
     try:
-        file.write_text(text, encoding="utf-8")
+        out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}") from None
-    spec = loads(text, ExperimentSpec, str(file))
+        raise InputError(f"cannot write {out}: {error.strerror}") from None
+    spec = loads(text, ExperimentSpec, str(out))
     lines = outline(spec)
     for line in (lines[0], lines[-1], *not_ready(spec)):
         print_out(line)
-    if sentence := lacking(str(file), *extras_of(spec)):
+    if sentence := lacking(str(out), *extras_of(spec)):
         print_out(f"not ready here: {sentence}")
-    print_out(f"Written: {file}. Run it with: {own_command('run', str(file))}")
+    print_out(f"Written: {out}. Run it with: {own_command('run', str(out))}")
 
 
 def _on_a_terminal() -> bool:

@@ -84,7 +84,7 @@ def experiment_file(name: str | Path) -> Path:
     hint = f"did you mean {near!r}? " if near else ""
     new = path if path.suffix else path.with_suffix(".yaml")
     raise InputError(
-        f"there is no experiment {str(name)!r}; {hint}`merton new {new}` writes it, and these come with Merton: "
+        f"there is no experiment {str(name)!r}; {hint}`merton new -o {new}` writes it, and these come with Merton: "
         f"{', '.join(own)}"
     )
 

@@ -15,12 +15,12 @@ ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="A project'
 
 def new_command(
     protocol: Annotated[str, typer.Argument(help="tasks, episodes, trials, labels, likert, pairs or quality.")],
-    folder: Annotated[Path, typer.Argument(metavar="PROJECT", help="A new or empty folder for the project.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new or empty folder for the project.")],
 ) -> None:
     """Write a small project with material that is drawn here, to try a protocol and to change into one's own."""
     from merton_studies.people.examples import write_example
 
-    file = write_example(protocol, folder)
+    file = write_example(protocol, out)
     print_out(f"{from_here(file)}: now {own_command('people', 'serve', from_here(file))}")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def stats_command(
     project: ProjectFile,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    page: Annotated[Path | None, typer.Option(help="HTML file to write, which works offline.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="HTML file to write, which works offline.")] = None,
 ) -> None:
     """Say how far raters agree, whose work should be looked at, and how much is missing; also while a study runs."""
     from merton_studies.people.statistics import summary
@@ -30,14 +30,14 @@ def stats_command(
     with progress("media") as on_progress, recorded_study(project, on_progress) as study:
         loaded, answers = study.loaded, study.ledger.answers()
     found = summary(loaded.project, study.items, study.protocol, answers, loaded.sha256)
-    if page is not None:
-        write_page(found, page)
+    if out is not None:
+        write_page(found, out)
     if as_json:
         sys.stdout.write(found.as_json())
         return
     _print(found)
-    if page is not None:
-        print_out(f"page: {from_here(page)}")
+    if out is not None:
+        print_out(f"page: {from_here(out)}")
 
 
 def export_command(

@@ -25,16 +25,16 @@ def reproduce_command(
             help="embodied-iqa, ur5, agi-elo, a2eval, embodied-arena or world-model.",
         ),
     ] = None,
-    page: Annotated[
-        Path, typer.Option("--page", metavar="FILE", help="Where every number stands, with its verdict.")
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE", help="Where every number stands, with its verdict.")
     ] = Path("reproduce.html"),
 ) -> None:
     """Recompute the numbers that the papers print, as far as they can be, and give each a verdict.
 
     Exit code 1 if a verdict is not the recorded one, so if a digit was changed.
     """
-    if page.is_dir():  # not after the work, and not with the exit code of a changed digit
-        raise InputError(f"--page {page} is a folder: name a file")
+    if out.is_dir():  # not after the work, and not with the exit code of a changed digit
+        raise InputError(f"--out {out} is a folder: name a file")
     with working("Recomputing the papers' numbers"):
         from merton.files import write_file
         from merton_studies.papers.page import rendered
@@ -45,8 +45,8 @@ def reproduce_command(
         for group in paper.misprints:
             print_out(f"{paper.paper.name}: {group.sentence}")
     _print_counts(found)
-    write_file(page, rendered(found).encode())
-    print_out(f"Every number, with its verdict: {from_here(page.absolute())}")
+    write_file(out, rendered(found).encode())
+    print_out(f"Every number, with its verdict: {from_here(out.absolute())}")
     departures = [(paper.paper.name, text) for paper in found for text in paper.departures]
     for name, text in departures:
         print_out(f"not as recorded: {name}: {text}")
