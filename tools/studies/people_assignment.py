@@ -480,6 +480,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "shares without trouble": {"gold": 3, "repeats": 0.2, "trouble": False},
     "shares with disputes": {"disputed": True},
     "panels": {"panels": True},
+    "panels of different items": {"panels": True, "ratings": 1},
     "turns": {"ordered": True},
     "turns without trouble": {"ordered": True, "trouble": False},
 }

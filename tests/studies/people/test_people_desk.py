@@ -189,6 +189,19 @@ def test_items_of_a_panel_have_the_same_raters() -> None:
     assert set(Counter(seat for seats in found for seat in seats).values()) == {20}
 
 
+@pytest.mark.parametrize(("ratings", "each"), [(1, 10), (2, 20), (3, 30)])
+def test_items_of_a_panel_are_dealt_among_its_raters(ratings: int, each: int) -> None:
+    """Thirty videos of a team for three annotators: ten different ones each, or each item twice, or all the same."""
+    panels = [item // 30 for item in range(120)]
+    found = turns(120, 5, ratings, seed=3, panels=panels, panel_raters=3)
+    for panel in range(4):
+        loads = Counter(seat for item in range(120) if panels[item] == panel for seat in found[item])
+        assert list(loads.values()) == [each] * 3
+    assert all(len(set(seats)) == ratings for seats in found)
+    assert found == turns(120, 5, ratings, seed=3, panels=panels, panel_raters=3)
+    assert all(len(set(seats)) == 1 for seats in turns(9, 2, 1, seed=3, panels=[0] * 9, panel_raters=3))
+
+
 def test_repeats_come_at_a_distance_and_gold_items_are_spread() -> None:
     items = [Item(f"i{at}", f"s{at // 4}", gold={"mark": 3} if at >= 100 else None) for at in range(106)]
     plan = design(items, 5, 3, 0.1, seed=2)
@@ -316,7 +329,9 @@ def test_a_panel_never_has_a_fourth_rater(folder: Path) -> None:
         answers = [answer for at in range(5) for answer in study.said(f"i{5 * team + at}")]
         assert len({answer.rater for answer in answers}) == 3
         assert len(answers) == 15
-    with pytest.raises(InputError, match="team 0 has 11 items, but in quality a rater may judge 10 of it"):
+    with pytest.raises(
+        InputError, match="team 0 has 11 items, but in quality 10 at most with ratings: 3"
+    ):
         Desk(study.project, [replace(item, id="i0") for item in study.items[:11]], Films(), study.ledger)
 
 

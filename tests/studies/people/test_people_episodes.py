@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from merton.errors import InputError
 from merton.leaderboard.published.world_model import evaluate, load_rules, read_ground_truth, read_sheet
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer, Kind
-from merton_studies.people.protocols.episodes import EXAMPLES, EpisodeAnswer, Episodes, suggested
+from merton_studies.people.protocols.episodes import DEFECTS, EpisodeAnswer, Episodes, board_of, suggested
 from merton_studies.people.protocols.trials import Trials, TrialVerdict, verdicts
 
 EPISODES, TRIALS = Episodes(), Trials()
@@ -49,7 +50,8 @@ def table(file: Path) -> list[dict[str, str]]:
         (True, ("deformed",), 2),
         (True, ("implausible",), 2),
         (True, ("other_motion",), 2),
-        (True, ("chaotic",), 0),
+        (True, ("chaotic",), 2),
+        (True, ("other_motion", "chaotic"), 2),
         (False, (), 1),
         (False, ("deformed", "implausible"), 1),
         (False, ("other_motion",), 0),
@@ -57,15 +59,21 @@ def table(file: Path) -> list[dict[str, str]]:
     ],
 )
 def test_what_was_seen_suggests_a_score(same: bool, defects: Sequence[str], score: int) -> None:
+    """The source joins each case of 0 with another final state: a chaotic video with the right end is a 2."""
     assert suggested(same, defects) == score
 
 
 def test_the_protocol_is_the_rubrics() -> None:
     rules = load_rules()
     assert (EPISODES.panel_raters, EPISODES.panel_items) == (rules.annotators, rules.videos_per_annotator)
-    assert len(EXAMPLES) == len(rules.scores)
+    assert list(rules.languages) == ["en", "zh"]
+    for words in rules.languages.values():
+        assert len(words.examples) == len(words.scores) == 4
+        assert tuple(words.defects) == DEFECTS
+        assert "{}" in words.for_example
+        assert "{}" in words.suggested
     view = EPISODES.view(a_video("secret", "task1", "v"), ())
-    assert [row[:2] for row in view["rubric"]] == [[score, rules.scores[score]] for score in (3, 2, 1, 0)]
+    assert view["languages"]["en"]["scores"] == list(rules.scores)
     assert "secret" not in json.dumps(view)
     with pytest.raises(InputError, match="at most 3"):
         validated(EpisodeAnswer, {"score": 4, "same_outcome": True}, "answer")
@@ -137,13 +145,37 @@ def test_scores_beyond_the_rubric_are_left_out_with_a_reason(tmp_path: Path) -> 
     ]
 
 
-def test_an_eleventh_video_of_a_team_and_task_is_refused() -> None:
-    items = [a_video("alpha", "task1", f"v{number}") for number in range(10)]
+@pytest.mark.parametrize(("ratings", "raters", "most"), [(3, 3, 10), (2, 5, 15), (1, 3, 30), (1, 2, 20)])
+def test_videos_of_a_team_and_task_fill_ten_places_of_three_annotators(ratings: int, raters: int, most: int) -> None:
+    items = [a_video("alpha", "task1", f"v{number}") for number in range(most)]
     others = [a_video("alpha", "task2", "v0"), a_video("beta", "task1", "v0")]
-    EPISODES.check_items([*items, *others])
-    with pytest.raises(InputError, match="'alpha' has more than 10 videos of 'task1'"):
-        EPISODES.check_items([*items, a_video("alpha", "task1", "v10")])
+    EPISODES.check_panels([*items, *others], ratings, raters)
+    with pytest.raises(InputError, match=rf"alpha, task1 has {most + 1} items, but in episodes {most} at most with ra"):
+        EPISODES.check_panels([*items, a_video("alpha", "task1", "v99")], ratings, raters)
     assert len({EPISODES.panel(item) for item in (*items, *others)}) == 3
+
+
+def test_a_gold_video_is_of_a_team_that_does_not_compete() -> None:
+    """It is in no sheet, and would count 0 as one that was not submitted."""
+    gold = replace(a_video("alpha", "task1", "v1"), gold=scored(0, False))
+    with pytest.raises(InputError, match="alpha/task1/v1 is a gold item, and 'alpha' has other videos"):
+        EPISODES.check_items([a_video("alpha", "task1", "v0"), gold])
+    EPISODES.check_items([a_video("beta", "task1", "v0"), gold])
+
+
+def test_a_task_with_a_video_that_is_not_scored_yet_has_no_number(tmp_path: Path) -> None:
+    """Different videos, task names of a host: (3 + 2 + 1) / 4 where the fourth was not submitted, missing before."""
+    items = [a_video("alpha", "open the lid", f"v{number}", real_videos="4") for number in range(3)]
+    items.append(replace(a_video("control", "open the lid", "v0"), gold=scored(0, False)))
+    answers = [an_answer(item, f"R0{place + 1}", scored(3 - place)) for place, item in enumerate(items[:3])]
+    (row,) = board_of(items, answers[:2]).evaluation.board.rows
+    assert row.cells[0].missing == "2 of 3 submitted videos scored"
+    board = board_of(items, answers).evaluation.board
+    assert (board.columns, board.rows[0].total.score) == (("open the lid",), pytest.approx(6 / 4))
+    assert board.warnings[0] == "The board has 1 task, the challenge 8"
+    files = EPISODES.export(items, answers, tmp_path, {})
+    rules = load_rules()
+    assert evaluate(read_sheet(files[0], rules), read_ground_truth(files[1]), rules).board == board
 
 
 def test_what_was_seen_stands_beside_the_score(tmp_path: Path) -> None:

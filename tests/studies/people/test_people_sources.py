@@ -52,7 +52,7 @@ def refusal(folder: Path, protocol: str, source: str) -> str:
     return str(refused.value)
 
 
-COUNTS = {"tasks": 10, "episodes": 16, "trials": 12, "labels": 24, "likert": 12, "pairs": 18, "quality": 32}
+COUNTS = {"tasks": 10, "episodes": 17, "trials": 12, "labels": 24, "likert": 12, "pairs": 18, "quality": 32}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

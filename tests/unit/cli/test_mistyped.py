@@ -66,7 +66,10 @@ COMMANDS = [
     ("report qickstart", "there is no run 'qickstart'; did you mean 'quickstart'? "),
     ("report lattest", "there is no run 'lattest'; did you mean 'latest'? "),
     ("report absent", "there is no run 'absent'; `merton runs` lists all"),
-    ("new -o y.yaml --tasks pikc", "the new experiment: tasks, entry 1: unknown task 'pikc'; did you mean 'pick'? All "),
+    (
+        "new -o y.yaml --tasks pikc",
+        "the new experiment: tasks, entry 1: unknown task 'pikc'; did you mean 'pick'? All ",
+    ),
     ("new -o x.yaml", "x.yaml exists: choose another name"),
     ("run absent.yaml", "there is no experiment 'absent.yaml'; `merton new -o absent.yaml` writes it, and these "),
     ("plan quikstart", "there is no experiment 'quikstart'; did you mean 'quickstart'? "),

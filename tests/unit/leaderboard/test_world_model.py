@@ -153,6 +153,7 @@ def lines(videos: int = 1, people: tuple[str, ...] = PEOPLE) -> str:
         (HEADER + "t,task1,v1,ann,1.5\n", "line 2: score is 1.5; choose one of: 0 ("),
         (HEADER + "t,task1,v1,ann,nan\n", "score is nothing"),
         (HEADER + "t,task9,v1,ann,1\n", "line 2: unknown task 'task9'; did you mean 'task8'? choose one of: task1"),
+        (HEADER + "t,lift,v1,ann,1\n", "task8 (the tasks of the table of real videos)"),
         (HEADER + lines() + "t,task1,v1,dan,1\n", "line 5: 't', task1: 'dan' is one annotator too many"),
         (HEADER + lines(11, ("ann",)), "line 12: 't', task1: video 'v10' is one too many for 'ann'"),
         (HEADER + lines() + "t,task1,v0,ann,2\n", "line 5: 't', task1: 'ann' scored video 'v0' before"),
@@ -169,6 +170,30 @@ def test_bad_sheets_are_refused_with_line_and_choices(tmp_path: Path, rules: Rul
     assert "sheet.csv" in str(error.value)
 
 
+def test_the_tasks_are_those_of_the_counts(rules: Rules) -> None:
+    """Two tasks of a host in the order of its table: (3 + 0) / 2 and 2, so 1.75; the challenge has eight."""
+    marks = [*together("a", "stack", {"v1": (3, 3, 3)}), *together("a", "clear the table", {"v1": (2, 2, 2)})]
+    board = evaluate(marks, {"stack": 2, "clear the table": 1}, rules).board
+    assert board.columns == ("stack", "clear the table")
+    assert board.rows[0].total.score == pytest.approx(1.75)
+    assert board.warnings == (
+        "The board has 2 tasks, the challenge 8",
+        "a, stack: 1 of 2 videos have no score and count 0",
+    )
+    known = evaluate(marks, {"stack": 2, "clear the table": 1}, rules, {("a", "stack"): 2, ("b", "stack"): 1}).board
+    assert [row.cells[0].missing for row in known.rows] == [
+        "1 of 2 submitted videos scored",
+        "0 of 1 submitted videos scored",
+    ]
+
+
+def test_thirty_different_videos_of_a_task(rules: Rules) -> None:
+    """Ten for each annotator, all different: N3 = 10, N2 = 10, N1 = 10 of 30, so (30 + 20 + 10) / 30 = 2."""
+    marks = [Annotation("a", "t", f"v{10 * k + n}", PEOPLE[k], 3 - k) for k in range(3) for n in range(10)]
+    (row,) = evaluate(marks, {"t": 30}, rules).board.rows
+    assert (row.total.score, row.total.n) == (pytest.approx(2.0), 30)
+
+
 def test_more_videos_than_real_ones_are_refused(rules: Rules) -> None:
     marks = [*worked(), *together("team", "task3", {"v2": (3, 3, 3)})]
     with pytest.raises(InputError, match="one more than the 1 real videos"):
@@ -178,11 +203,12 @@ def test_more_videos_than_real_ones_are_refused(rules: Rules) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task,videos\ntask1,10\n", "missing for task2, task3, task4, task5, task6, task7, task8"),
+        ("task,videos\ntask1,10\n", "unknown task 'task2'; did you mean 'task1'?"),
+        ("task,videos\n", "names no task; write a line of task,videos for each"),
         ("task,videos\ntask1,10\ntask1,10\n", "line 3: the task 'task1' stands twice"),
         ("task,videos\ntask1,0\n", "videos is '0'"),
         ("task,videos\ntask1,2.5\n", "whole number"),
-        ("task,videos\ntask0,3\n", "unknown task 'task0'"),
+        ("task,videos\ntask0,3\n", "unknown task 'task1'; did you mean 'task0'?"),
     ],
 )
 def test_bad_counts_are_refused(tmp_path: Path, rules: Rules, text: str, message: str) -> None:

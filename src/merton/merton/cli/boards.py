@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from merton.leaderboard.published.world_model import Evaluation
 
 GroundTruthOption = Annotated[
-    Path | None, typer.Option("--ground-truth", help="Table of how many real videos a task has: task,videos.")
+    Path | None,
+    typer.Option("--ground-truth", help="Table of the tasks and how many real videos each has: task,videos."),
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")]
 
@@ -45,10 +46,14 @@ def world_model_command(
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
+    show_world_model_board(world_model_board(sheet, ground_truth), out)
+
+
+def show_world_model_board(found: Evaluation, out: Path | None) -> None:
+    """Print the board with the annotators' agreement, and write both as JSON if there is a file for it."""
     from merton.leaderboard.board import plain_values
     from merton.leaderboard.terminal import render_board, terminal_width
 
-    found = world_model_board(sheet, ground_truth)
     agreement, kappa = found.agreement, found.agreement.kappa
     _write(out, {"boards": [plain_values(found.board)], "agreement": asdict(agreement)})
     print_out(render_board(found.board, terminal_width()))

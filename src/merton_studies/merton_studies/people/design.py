@@ -50,7 +50,12 @@ class AssignmentDesign:
 
 
 def turns(
-    items: int, raters: int, ratings: int, seed: object, panels: Sequence[Hashable] | None = None
+    items: int,
+    raters: int,
+    ratings: int,
+    seed: object,
+    panels: Sequence[Hashable] | None = None,
+    panel_raters: int | None = None,
 ) -> tuple[tuple[int, ...], ...]:
     """For each item the seats (0 .. raters - 1) of its raters, in the order of their positions.
 
@@ -59,7 +64,9 @@ def turns(
         raters: seats.
         ratings: of an item, at most `raters`.
         seed: of the design; the same arguments give the same design.
-        panels: of each item; items of one panel have the same raters. Each item by itself if not given.
+        panels: of each item; items of one panel are dealt among the same raters. Each item by itself if not given.
+        panel_raters: raters of a panel, as far as there are so many; by default as many as ratings, who all have the
+            same items. Of more raters each has a part of the items, equally many (+-1).
 
     Raises:
         InputError: more ratings than raters.
@@ -73,9 +80,11 @@ def turns(
     order = random.permutation(len(groups))
     members = sorted((list(groups.values())[group] for group in order), key=len, reverse=True)
     blocks: list[tuple[int, ...]] = [()] * items
-    for group, block in zip(members, _blocks([len(group) for group in members], raters, ratings, random), strict=True):
-        for item in group:
-            blocks[item] = block
+    seats = max(ratings, min(raters, panel_raters or ratings))
+    for group, block in zip(members, _blocks([len(group) for group in members], raters, seats, random), strict=True):
+        dealt = [block] * len(group) if seats == ratings else _dealt(len(group), block, ratings, random)
+        for item, among in zip(group, dealt, strict=True):
+            blocks[item] = among
     return _positions(blocks, raters, ratings, random)
 
 
@@ -87,12 +96,13 @@ def design(
     seed: object,
     panels: Sequence[Hashable] | None = None,
     ordered: bool = False,
+    panel_raters: int | None = None,
 ) -> AssignmentDesign:
     """The design of a project.
 
     Args:
         items: of the project; those with a known answer (`Item.gold`) go to every rater, spread over the sequence.
-        raters, ratings, panels: see `turns`; gold items stand outside of it.
+        raters, ratings, panels, panel_raters: see `turns`; gold items stand outside of it.
         repeats: share of a rater's items that come a second time.
         seed: of everything random.
         ordered: True if there are turns in place of sequences; then no item is gold.
@@ -104,7 +114,7 @@ def design(
     gold = [index for index in range(len(items)) if index not in set(asked)] if len(asked) < len(items) else []
     asked_panels = None if panels is None else [panels[index] for index in asked]
     places: list[tuple[int, ...]] = [()] * len(items)
-    for index, seats in zip(asked, turns(len(asked), raters, ratings, seed, asked_panels), strict=True):
+    for index, seats in zip(asked, turns(len(asked), raters, ratings, seed, asked_panels, panel_raters), strict=True):
         places[index] = seats
     if ordered:
         return AssignmentDesign(tuple(places), ())
@@ -119,7 +129,7 @@ def design(
     return AssignmentDesign(tuple(places), tuple(sequences))
 
 
-def _blocks(sizes: Sequence[int], raters: int, ratings: int, random: np.random.Generator) -> list[tuple[int, ...]]:
+def _blocks(sizes: Sequence[int], raters: int, seats: int, random: np.random.Generator) -> list[tuple[int, ...]]:
     """For each group of items its raters: those with the fewest items first, then pairs that shared the fewest."""
     load: NDArray[np.int64] = np.zeros(raters, dtype=np.int64)
     together: NDArray[np.int64] = np.zeros((raters, raters), dtype=np.int64)
@@ -127,15 +137,23 @@ def _blocks(sizes: Sequence[int], raters: int, ratings: int, random: np.random.G
     for size in sizes:
         ties = random.random(raters)
         block: list[int] = []
-        for _ in range(ratings):
-            seats = np.lexsort((ties, together[:, block].sum(axis=1), load))
-            block.append(next(int(seat) for seat in seats if seat not in block))
+        for _ in range(seats):
+            order = np.lexsort((ties, together[:, block].sum(axis=1), load))
+            block.append(next(int(seat) for seat in order if seat not in block))
         load[block] += size
         together[np.ix_(block, block)] += size
         blocks.append(block)
-    if ratings < raters:
+    if seats < raters:
         _even_out(blocks, sizes, together, random)
     return [tuple(block) for block in blocks]
+
+
+def _dealt(items: int, block: tuple[int, ...], ratings: int, random: np.random.Generator) -> list[tuple[int, ...]]:
+    """For each item of a panel `ratings` of the raters in `block`, dealt in turn: each has equally many items (+-1)."""
+    dealt: list[tuple[int, ...]] = [()] * items
+    for place, item in enumerate(random.permutation(items)):
+        dealt[item] = tuple(block[(place * ratings + rating) % len(block)] for rating in range(ratings))
+    return dealt
 
 
 def _even_out(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from merton.config import Model
+from merton.errors import InputError
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer, Slot
 
@@ -26,7 +28,7 @@ class Protocol(ABC):
         ordered: True if raters answer an item one after the other and see what was said before: an `OrderedProtocol`.
         reviewed: True if an expert answers an item once its raters have finished it.
         ratings: of an item, where the protocol fixes the number in place of the project; None: the project's.
-        panel_raters: the most raters who may answer items of one `panel`; None: any number.
+        panel_raters: raters among whom the items of one `panel` are dealt, and no others may answer them; None: any.
         panel_items: the most items of one panel that one rater may answer, repeats not counted; None: any number.
     """
 
@@ -90,8 +92,30 @@ class Protocol(ABC):
         """Raises InputError if these items cannot be asked about together; by default they can."""
 
     def panel(self, item: Item) -> str | None:
-        """Items with the same text are answered by the same `panel_raters` raters; None: by any (the default)."""
+        """Items with the same text are dealt among the same `panel_raters` raters; None: among all (the default)."""
         return None
+
+    def check_panels(self, items: Sequence[Item], ratings: int, raters: int) -> None:
+        """Raises InputError if a panel has more items than its raters may answer.
+
+        Args:
+            items: of the project; gold items are not counted.
+            ratings: of an item.
+            raters: of the project.
+        """
+        if self.panel_raters is None or self.panel_items is None:
+            return
+        if ratings > self.panel_raters:
+            raise InputError(f"ratings is {ratings}, but {self.name} takes at most {self.panel_raters} raters")
+        most = min(self.panel_raters, raters) * self.panel_items // ratings
+        sizes = Counter(self.panel(item) for item in items if item.gold is None)
+        for panel, size in sizes.items():
+            if panel is not None and size > most:
+                raise InputError(
+                    f"{', '.join(panel.splitlines())} has {size} items, but in {self.name} {most} at most with "
+                    f"ratings: {ratings} and {min(self.panel_raters, raters)} raters of {self.panel_items} items each; "
+                    "leave some out, or ask for fewer ratings"
+                )
 
     @abstractmethod
     def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from merton.errors import InputError
 from merton.seeding import derive_seed
 from merton_studies.people.consensus import consensus
 from merton_studies.people.dealing import Dealer, Next
@@ -33,10 +32,13 @@ class Shares(Dealer):
         self.panels: dict[str, list[Item]] = {}
         for item in self.order:
             self.panels.setdefault(panel(item) or "", []).append(item)
-        self._check_panels()
+        self.protocol.check_panels(self.order, self.ratings, project.most_raters)
         self._agreement: dict[str, tuple[list[str], float | None]] = {}
         panels = [panel(item) or ("item", item.id) for item in self.order]
-        self.design = design(self.order, project.most_raters, self.ratings, project.repeats, project.seed, panels)
+        sizes = project.most_raters, self.ratings
+        self.design = design(
+            self.order, *sizes, project.repeats, project.seed, panels, panel_raters=self.protocol.panel_raters
+        )
         self.turns = {item.id: seats for item, seats in zip(self.order, self.design.turns, strict=True)}
 
     def next(self, person: Person, now: datetime) -> Next | None:
@@ -167,15 +169,3 @@ class Shares(Dealer):
             return False
         raters = set().union(*(self._taken(one, person, now) for one in items))
         return most_raters is None or len(raters) < most_raters
-
-    def _check_panels(self) -> None:
-        """Raises InputError if the design would break the limits of a panel."""
-        most_raters, most_items = self.protocol.panel_raters, self.protocol.panel_items
-        if most_raters is not None and self.ratings > most_raters:
-            raise InputError(f"ratings is {self.ratings}, but {self.protocol.name} takes at most {most_raters} raters")
-        for panel, items in self.panels.items():
-            asked = sum(item.gold is None for item in items)
-            if panel and most_items is not None and asked > most_items:
-                name = ", ".join(panel.splitlines())
-                most = f"in {self.protocol.name} a rater may judge {most_items} of it"
-                raise InputError(f"{name} has {asked} items, but {most}; leave some out")

@@ -111,7 +111,8 @@ def _episodes(folder: Path) -> Material:
             _video(folder / "videos" / "team-a" / task / f"{place:02d}", episode(seed, _TEAM_A[place]))
             _video(folder / "videos" / "team-b" / task / f"{place:02d}", episode(seed, _TEAM_B[place]))
     gold: dict[str, object] = {"score": 0, "same_outcome": False, "defects": ["other_motion"]}
-    return "videos: {folder: videos}", {"team-b/clear_the_table/01": gold}
+    _video(folder / "videos" / "control" / "clear_the_table" / "01", episode(5, "wild"))
+    return "videos: {folder: videos}", {"control/clear_the_table/01": gold}
 
 
 _TEAM_A: tuple[Motion, ...] = ("right", "right", "stretched", "right")

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
 from merton.config import Model
 from merton.errors import InputError
-from merton.leaderboard.published.world_model import COLUMNS, COUNT_COLUMNS, Rules, load_rules
+from merton.leaderboard.published.world_model import (
+    COLUMNS,
+    COUNT_COLUMNS,
+    Annotation,
+    Evaluation,
+    Rules,
+    evaluate,
+    load_rules,
+)
 from merton.results.csv_writer import write_csv
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Answer
+from merton_studies.people.project import ANNOTATORS
 from merton_studies.people.protocol import Protocol, Scale
 from merton_studies.people.sheets import first_answers
 
-DEFECTS = {
-    "deformed": "Objects bend, melt, appear or vanish",
-    "implausible": "Contact or physics look wrong",
-    "other_motion": "The arm moves differently from the reference",
-    "chaotic": "The picture falls apart",
-}
-"""Defects that a video may have, beside another outcome: name to the words of the page."""
-
-EXAMPLES = (
-    "the arm wanders off and the banana ends elsewhere",
-    "the arm moves alike, but the banana ends beside the basket, or is gone",
-    "the banana ends in the basket, or beside it, as in the reference, but bends on the way",
-    "the part goes into the box as in the reference, and nothing bends",
-)
-"""An example of each score, from 0 up: the cases of the challenge's scoring page, in our words."""
-
 Defect = Literal["deformed", "implausible", "other_motion", "chaotic"]
+DEFECTS: tuple[str, ...] = get_args(Defect)
+"""Defects that a video may have, beside another outcome; their words are in config/leaderboards/world_model.yaml."""
 
 
 class EpisodeAnswer(Model):
@@ -43,7 +39,7 @@ class EpisodeAnswer(Model):
 
     Attributes:
         score: 0 to 3; the annotator decides, also against `suggested`.
-        same_outcome: the generated video ends as the real one does: both with success, or both with failure.
+        same_outcome: the objects end as in the real one: both with success, or both with failure, and none is gone.
         defects: of `DEFECTS`.
     """
 
@@ -55,14 +51,13 @@ class EpisodeAnswer(Model):
 def suggested(same_outcome: bool, defects: Sequence[str]) -> int:
     """The score that follows from what was seen. Ours: the rubric defines scores, and no tree of decisions.
 
-    0 if the picture falls apart, or outcome and motion differ; 1 if the outcome alone differs; 2 if the outcome is the
-    same and there is any defect; 3 without one.
+    0 if the outcome differs, and the motion too or the picture falls apart; 1 if the outcome differs otherwise; 2 if it
+    is the same and there is any defect, a picture that falls apart among them; 3 without one. The rubric joins each
+    case of 0 with another final state.
     """
-    if "chaotic" in defects:
-        return 0
-    if not same_outcome:
-        return 0 if "other_motion" in defects else 1
-    return 2 if defects else 3
+    if same_outcome:
+        return 2 if defects else 3
+    return 0 if {"other_motion", "chaotic"} & set(defects) else 1
 
 
 @cache
@@ -82,7 +77,7 @@ class Episodes(Protocol):
     roles: ClassVar[tuple[str, ...]] = ("reference", "video")
     criteria: ClassVar[Mapping[str, Scale]] = {"score": "ordinal", "outcome": "nominal"}
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"score": (0.0, 3.0)}
-    panel_raters: ClassVar[int | None] = 3
+    panel_raters: ClassVar[int | None] = ANNOTATORS
     panel_items: ClassVar[int | None] = 10
 
     @property
@@ -93,28 +88,22 @@ class Episodes(Protocol):
         return f"{item.facts['team']}\n{item.facts['task']}"
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuses more videos of a team and task than one annotator may score."""
-        videos: dict[tuple[str, str], int] = defaultdict(int)
+        """Refuses a gold video of a team that competes: its score is known, so it is in no sheet, and counts 0."""
+        teams = {item.facts["team"] for item in items if item.gold is None}
         for item in items:
-            place = item.facts["team"], item.facts["task"]
-            videos[place] += item.gold is None
-            if videos[place] > _rules().videos_per_annotator:
+            if item.gold is not None and item.facts["team"] in teams:
                 raise InputError(
-                    f"{place[0]!r} has more than {_rules().videos_per_annotator} videos of {place[1]!r}; an annotator "
-                    f"may score {_rules().videos_per_annotator} of a team and task (gold items are not counted)"
+                    f"{item.id} is a gold item, and {item.facts['team']!r} has other videos: scores of gold items are "
+                    "on no board, so put them into the folder of a team of their own, such as control"
                 )
 
     def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
-        """`instruction`; `rubric`: score, meaning and example, best first; `defects`: name and words.
+        """`instruction`; `languages`: code of a language to the words of the form and the rubric, as `Words` has them.
 
         With `blind` false also `team`.
         """
-        rubric = zip(range(len(EXAMPLES)), _rules().scores, EXAMPLES, strict=True)
-        view: dict[str, Any] = {
-            "instruction": item.texts.get("instruction", ""),
-            "rubric": [list(row) for row in rubric][::-1],
-            "defects": [[name, words] for name, words in DEFECTS.items()],
-        }
+        words = {code: words.model_dump(mode="json") for code, words in _rules().languages.items()}
+        view: dict[str, Any] = {"instruction": item.texts.get("instruction", ""), "languages": words}
         return view if blind else {**view, "team": item.facts["team"]}
 
     def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
@@ -140,13 +129,40 @@ class Episodes(Protocol):
         sheet = sorted(_row(answer, by_id, names) for answer in taken)
         files = [
             write_csv(out / "sheet.csv", COLUMNS, sheet),
-            write_csv(out / "counts.csv", COUNT_COLUMNS, sorted(_counts(items).items())),
+            write_csv(out / "counts.csv", COUNT_COLUMNS, _counts(items).items()),
             write_csv(out / "seen.csv", (*COLUMNS, *_SEEN), [_seen_row(a, by_id, names) for a in answers]),
         ]
         if left:
             rows = sorted((*_row(answer, by_id, names), why) for answer, why in left)
             files.append(write_csv(out / "left_out.csv", (*COLUMNS, "reason"), rows))
         return files
+
+
+@dataclass(frozen=True)
+class EpisodeBoard:
+    """The board of a study.
+
+    Attributes:
+        evaluation: the board and the agreement of the annotators.
+        left_out: scores that the rubric has no room for (see `Episodes.export`).
+    """
+
+    evaluation: Evaluation
+    left_out: int
+
+
+def board_of(items: Sequence[Item], answers: Sequence[Answer]) -> EpisodeBoard:
+    """The board of the scores so far; a task of which a video has no score yet is missing.
+
+    Args:
+        items: of the project.
+        answers: that stand.
+    """
+    by_id = {item.id: item for item in items}
+    taken, left = _within_the_rules(first_answers(answers), by_id)
+    marks = [Annotation(*_row(answer, by_id, {})) for answer in taken]
+    submitted = Counter((item.facts["team"], item.facts["task"]) for item in items if item.gold is None)
+    return EpisodeBoard(evaluate(marks, _counts(items), _rules(), submitted), len(left))
 
 
 _SEEN = ("kind", "suggested", "same_outcome", *DEFECTS, "seconds")
@@ -190,11 +206,13 @@ def _within_the_rules(
 
 
 def _counts(items: Sequence[Item]) -> dict[str, int]:
-    """Task to the number of its real videos."""
+    """Task to the number of its real videos, by name; tasks that gold items alone have are none of the board's."""
     known: dict[str, int] = {}
     seen: dict[str, set[str]] = defaultdict(set)
     for item in items:
+        if item.gold is not None:
+            continue
         seen[item.facts["task"]].add(item.facts["video"])
         if "real_videos" in item.facts:
             known[item.facts["task"]] = int(item.facts["real_videos"])
-    return {task: known.get(task, len(videos)) for task, videos in seen.items()}
+    return {task: known.get(task, len(seen[task])) for task in sorted(seen)}

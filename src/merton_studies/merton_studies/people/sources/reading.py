@@ -67,6 +67,7 @@ def items_of(loaded: Loaded, on_progress: OnProgress = unseen) -> tuple[Item, ..
         known.add(item.id)
     items = items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items, protocol)
     protocol.check_items(items)
+    protocol.check_panels(items, protocol.ratings or loaded.project.ratings, loaded.project.most_raters)
     make_alike(medium for item in items for medium in item.media.values())
     return items
 
