@@ -6,12 +6,14 @@ are for readers.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import sys
 from pathlib import Path
 
+import pytest
 from paste import faults, paste
 from set_up_alone import hidden_modules
 
@@ -89,6 +91,15 @@ def test_your_ratings_end_in_the_papers_tables(tmp_path: Path, hook: Path) -> No
     page = (tmp_path / "ratings" / "ratings.html").read_text(encoding="utf-8")
     assert "A question made at" in page
     assert "By AGI-Elo" in page
+
+
+def test_your_world_model_board_is_that_by_hand(tmp_path: Path, hook: Path) -> None:
+    """north: (8/3 + 4/3) / 2; south: (4/3 + 4/3) / 2."""
+    run_page(ROOT / "docs/use/tutorials/your_world_model_board.md", tmp_path, hook)
+    (board,) = json.loads((tmp_path / "board.json").read_bytes())["boards"]
+    scores = {row["agent"]: [cell["score"] for cell in row["cells"]] for row in board["rows"]}
+    assert board["columns"] == ["clear the table", "push the block"]
+    assert scores == {"north": [pytest.approx(4 / 3), pytest.approx(8 / 3)], "south": [pytest.approx(4 / 3)] * 2}
 
 
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:

@@ -329,9 +329,7 @@ def test_a_panel_never_has_a_fourth_rater(folder: Path) -> None:
         answers = [answer for at in range(5) for answer in study.said(f"i{5 * team + at}")]
         assert len({answer.rater for answer in answers}) == 3
         assert len(answers) == 15
-    with pytest.raises(
-        InputError, match="team 0 has 11 items, but in quality 10 at most with ratings: 3"
-    ):
+    with pytest.raises(InputError, match="team 0 has 11 items, but in quality 10 at most with ratings: 3"):
         Desk(study.project, [replace(item, id="i0") for item in study.items[:11]], Films(), study.ledger)
 
 
@@ -575,7 +573,15 @@ def test_one_answer_wins_if_two_tabs_send_at_once(folder: Path) -> None:
     assert len(study.ledger.answers()) == 1
 
 
-KINDS = ["shares", "shares without trouble", "shares with disputes", "panels", "turns", "turns without trouble"]
+KINDS = [
+    "shares",
+    "shares without trouble",
+    "shares with disputes",
+    "panels",
+    "panels of different items",
+    "turns",
+    "turns without trouble",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -206,9 +206,7 @@ def evaluate(
         "world-model",
         "World models as evaluators",
         f"A task is the sum of its videos' scores, 0 to {rules.maximum}, over the number of real videos; the total is "
-        f"the mean of the {len(tasks)} tasks."
-        if len(tasks) > 1
-        else "that of the one task.",
+        f"the mean of the tasks ({len(tasks)}).",
         tasks,
         ranked(rows),
         float(rules.maximum),
