@@ -28,7 +28,7 @@ from merton.leaderboard.board import (
     share_cell,
     total_cell,
 )
-from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy
+from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, word
 from merton.results.tables import name_in, number_in, read_rows
 
 MAXIMUM = 100.0
@@ -217,7 +217,7 @@ def _task_board(task: Task, scores: _Scores) -> Board:
 
     note = "A benchmark is the mean of its own dimensions, the total the mean of the benchmarks (macro means)."
     warnings = _incomplete("total", measured, names)
-    return _board(scores, f"task-{_word(task.name)}", task.name, note, names, row, warnings)
+    return _board(scores, f"task-{word(task.name)}", task.name, note, names, row, warnings)
 
 
 def _benchmark_board(benchmark: Benchmark, scores: _Scores) -> Board:
@@ -229,7 +229,7 @@ def _benchmark_board(benchmark: Benchmark, scores: _Scores) -> Board:
         )
 
     note = "A dimension is the mean score of its questions, the total the mean of the dimensions."
-    return _board(scores, f"benchmark-{_word(benchmark.name)}", benchmark.name, note, names, row)
+    return _board(scores, f"benchmark-{word(benchmark.name)}", benchmark.name, note, names, row)
 
 
 def _core_board(taxonomy: Taxonomy, scores: _Scores) -> Board:
@@ -269,8 +269,3 @@ def _incomplete(mean: str, measured: Iterable[str], names: Iterable[str]) -> tup
         return ()
     lacking = ", ".join(name for name in names if name not in measured)
     return (f"{mean}: a mean of {len(measured)} of {len(names)}; no agent was measured on {lacking}",)
-
-
-def _word(name: str) -> str:
-    """A name in lower case, with "-" for all but letters and digits, for addresses."""
-    return "".join(character if character.isalnum() else "-" for character in name.lower())
