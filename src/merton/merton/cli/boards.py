@@ -14,30 +14,48 @@ from merton.errors import InputError
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
-    from merton.leaderboard.published.world_model import Evaluation
 
 GroundTruthOption = Annotated[
     Path | None,
     typer.Option("--ground-truth", help="Table of the tasks and how many real videos each has: task,videos."),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")]
+ArenaOption = Annotated[
+    list[Path] | None, typer.Option("--arena", help="Also show the Arena's boards of this table, as for `arena`.")
+]
+TaxonomyOption = Annotated[
+    Path | None,
+    typer.Option("--taxonomy", help="File of an Arena's own benchmarks, dimensions and metrics (.yaml)."),
+]
+WorldModelOption = Annotated[
+    Path | None,
+    typer.Option("--world-model", help="Also show the board of this annotation sheet, as for `world-model`."),
+]
+OutOption = Annotated[Path | None, typer.Option("-o", "--out", help="Write everything as JSON into this file.")]
 
 
 def arena_command(
     items: Annotated[
-        Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): agent,benchmark,item,dimension,score.")
+        list[Path],
+        typer.Argument(
+            help="Tables (.csv, .jsonl, .parquet): agent,benchmark,item,dimension,score and, if you like, original, "
+            "type (general or embodied), source (self-reported, evaluated by the host), tp,fp,fn."
+        ),
     ],
+    taxonomy: TaxonomyOption = None,
     out: OutOption = None,
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
     from merton.leaderboard.board import plain_values
+    from merton.leaderboard.published.tables import arena_boards
     from merton.leaderboard.terminal import render_board, terminal_width
 
-    boards = arena_boards(items)
+    boards = arena_boards(items, taxonomy)
     _write(out, {"boards": [plain_values(board) for board in boards]})
     for board in boards:
         if board.has_scores:
             print_out(render_board(board, terminal_width()))
+    if len(items) > 1:
+        print_out(f"Scores of {len(items)} tables together: {', '.join(map(str, items))}")
 
 
 def world_model_command(
@@ -52,6 +70,7 @@ def world_model_command(
 def show_world_model_board(found: Evaluation, out: Path | None) -> None:
     """Print the board with the annotators' agreement, and write both as JSON if there is a file for it."""
     from merton.leaderboard.board import plain_values
+    from merton.leaderboard.published.tables import world_model_board
     from merton.leaderboard.terminal import render_board, terminal_width
 
     agreement, kappa = found.agreement, found.agreement.kappa
@@ -84,29 +103,6 @@ def capabilities_board(evaluations: Sequence[Path]) -> Board:
     from merton.leaderboard import capabilities
 
     return capabilities.capability_board(capabilities.question_scores(evaluations))
-
-
-def arena_boards(items: Path) -> tuple[Board, ...]:
-    """The boards of a table of scores; raises InputError with the line at fault."""
-    from merton.leaderboard.published import arena
-    from merton.leaderboard.published.taxonomy import load_taxonomy
-
-    taxonomy = load_taxonomy()
-    return arena.boards(arena.read_items(items, taxonomy), taxonomy)
-
-
-def world_model_board(sheet: Path, ground_truth: Path | None) -> Evaluation:
-    """The board of annotators' scores; raises InputError with the line at fault, or without counts of real videos."""
-    from merton.leaderboard.published import world_model
-
-    if ground_truth is None:
-        raise InputError(
-            "the number of real videos of every task is missing: name a table with the columns "
-            f"{','.join(world_model.COUNT_COLUMNS)} by --ground-truth"
-        )
-    rules = world_model.load_rules()
-    counts = world_model.read_ground_truth(ground_truth)
-    return world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
 
 
 def _write(out: Path | None, content: Mapping[str, Any]) -> None:

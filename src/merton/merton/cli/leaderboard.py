@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +22,6 @@ from merton.cli.console import (
 from merton.cli.tree import App, needs
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC
-
-if TYPE_CHECKING:
-    from merton.leaderboard.board import Board
 
 app = App("Leaderboards from a record of results.")
 
@@ -77,15 +74,12 @@ def show_command(
 @app.command()
 def build(
     record: Record,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the pages; index.html is the first.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the pages; index.html is the first.")],
     name: NameOption = None,
     metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
-    arena: Annotated[
-        Path | None, typer.Option(help="Also show Embodied Arena's boards of this table, as for `arena`.")
-    ] = None,
-    world_model: Annotated[
-        Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
-    ] = None,
+    arena: boards.ArenaOption = None,
+    taxonomy: boards.TaxonomyOption = None,
+    world_model: boards.WorldModelOption = None,
     ground_truth: boards.GroundTruthOption = None,
     capabilities: Annotated[
         list[Path] | None, typer.Option(help="Also show the board of this evaluation, as for `capabilities`.")
@@ -96,17 +90,15 @@ def build(
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     with working("loading"):
         from merton.leaderboard import site
+        from merton.leaderboard.published.tables import Tables
         from merton.leaderboard.snapshot import store as snapshots
         from merton.results.store import open_record
 
-    published: list[Board] = []
-    if arena is not None:
-        published += [board for board in boards.arena_boards(arena) if board.has_scores]
-    if world_model is not None:
-        published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
-    if capabilities:
-        published.append(boards.capabilities_board(capabilities))
+    tables = Tables(tuple(arena or ()), taxonomy, world_model, ground_truth)
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
+        published = [*tables.boards(store)]
+        if capabilities:
+            published.append(boards.capabilities_board(capabilities))
         snapshot = snapshots.take(store, name, progress, metric=metric)
     try:
         with open_record(record) as store:
@@ -134,16 +126,22 @@ def serve(
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
     title: TitleOption = None,
     metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
+    arena: boards.ArenaOption = None,
+    taxonomy: boards.TaxonomyOption = None,
+    world_model: boards.WorldModelOption = None,
+    ground_truth: boards.GroundTruthOption = None,
 ) -> None:
     """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
     from merton.leaderboard import site
+    from merton.leaderboard.published.tables import Tables
     from merton.leaderboard.serve import run
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store:
         without_run = site.run_directories(store)[1]
     _tell_without_run(without_run, f"{_BY_DEFAULT}; `merton leaderboard build` has --runs")
-    run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric)
+    tables = Tables(tuple(arena or ()), taxonomy, world_model, ground_truth)
+    run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric, tables=tables)
 
 
 @app.command()

@@ -67,12 +67,16 @@ class BoardRow:
         rank: by `total`; equal totals share it; None without a total, and before `ranked`.
         total: 0..maximum, as the board's note says; n counts all scores of the cells.
         cells: one for each of the board's columns.
+        type: of the agent, such as "general" or "embodied"; empty if it is not stated, and on boards of a snapshot.
+        source: who measured the scores, such as "self-reported"; empty as `type`. An agent has a row for each source.
     """
 
     agent: int | str
     rank: int | None
     total: BoardCell
     cells: tuple[BoardCell, ...]
+    type: Annotated[str, NotInSnapshots] = ""
+    source: Annotated[str, NotInSnapshots] = ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def ranked(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
     """The rows with their ranks by total, best first; those without a total come last, equal ones by name."""
     places = ranks(row.total.score for row in rows)
     found = [replace(row, rank=rank) for row, rank in zip(rows, places, strict=True)]
-    return tuple(sorted(found, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
+    return tuple(sorted(found, key=lambda row: (row.rank is None, row.rank or 0, row.agent, row.source)))
 
 
 def group_cell(scores: ArrayLike, clusters: ArrayLike, scenes: int = 0) -> BoardCell:
@@ -170,6 +174,8 @@ def plain_values(board: Board) -> dict[str, Any]:
     rows = [
         {
             "agent": row.agent,
+            "type": row.type,
+            "source": row.source,
             "total": cell(row.total, row.rank),
             "cells": [cell(item, column[place]) for item, column in zip(row.cells, columns, strict=True)],
         }

@@ -13,7 +13,7 @@ from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
-from merton.leaderboard.serve.models import BoardAnswer, Health, MatchAnswer, Page, Refusal
+from merton.leaderboard.serve.models import BoardAnswer, BoardEntry, GroupBoard, Health, MatchAnswer, Page, Refusal
 from merton.leaderboard.serve.publisher import Published, Publisher
 from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow
@@ -48,6 +48,7 @@ REFUSALS = {
     503: "It could not be stored and does not count; see Retry-After.",
 }
 NO_AGENT = "there is no agent of that id; /api/board lists them"
+NO_BOARD = "there is no board of that name; /api/boards lists them"
 NO_CASE = "there is no test case of that id; /api/cases lists them"
 RECEIPT = TypeAdapter(Receipt)
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "There is no such thing."}}
@@ -81,6 +82,13 @@ def logged(request: Request, response: Response) -> Published:
     return published
 
 
+def arranged(request: Request, response: Response) -> Published:
+    """As `current`, for all boards on the pages, those under published rules among them."""
+    published = publisher_of(request).current
+    _revalidated(request, response, published.boards_sha256)
+    return published
+
+
 def _revalidated(request: Request, response: Response, digest: str) -> None:
     headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache"}
     if etag_matches(request, headers["ETag"]):
@@ -90,6 +98,7 @@ def _revalidated(request: Request, response: Response, digest: str) -> None:
 
 Current = Annotated[Published, Depends(current)]
 Logged = Annotated[Published, Depends(logged)]
+Arranged = Annotated[Published, Depends(arranged)]
 router = APIRouter(prefix="/api", responses=NOT_MODIFIED)
 health_router = APIRouter()
 
@@ -98,6 +107,23 @@ health_router = APIRouter()
 def board(published: Current) -> BoardAnswer:
     """Every agent with its ratings, scores and intervals; boards of groups of cases; warnings and diagnostics."""
     return BoardAnswer.of(published.snapshot, published.sha256)
+
+
+@router.get("/boards", summary="All boards")
+def boards(published: Arranged) -> list[BoardEntry]:
+    """The boards of groups of cases and those under published rules, such as an Arena's, in the order of the pages."""
+    return [BoardEntry.of(board, page) for board, page in published.boards]
+
+
+@router.get("/boards/{name}", summary="One of all boards", responses=NOT_FOUND)
+def group_board(
+    name: Annotated[str, PathParameter(description="As /api/boards gives it.")], published: Arranged
+) -> GroupBoard:
+    """The board with every cell: agents against benchmarks, dimensions, capabilities, tasks or others."""
+    for board, page in published.boards:
+        if board.name == name:
+            return GroupBoard.of(board, page, published.snapshot)
+    raise HTTPException(404, NO_BOARD)
 
 
 @router.get("/agents/{id:path}", summary="An agent", responses=NOT_FOUND)

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 import merton
 from merton.hosts import is_loopback
+from merton.leaderboard.published.tables import Tables
 from merton.leaderboard.serve import api, pages
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
@@ -48,6 +49,7 @@ def create_app(
     now: Callable[[], datetime] | None = None,
     title: str | None = None,
     metric: str = DEFAULT_METRIC,
+    tables: Tables | None = None,
 ) -> FastAPI:
     """The server of a record's board, as an ASGI application. The first snapshot is taken before it is returned.
 
@@ -60,9 +62,10 @@ def create_app(
         now: the clock of submissions (UTC); that of the machine if None.
         title: of the pages; None: the names of the matrices and experiments.
         metric: of `merton.results.metrics`, by which trials are rated.
+        tables: of boards under published rules, shown beside those of the record.
 
     Raises:
-        InputError: there is no such record or metric, or the file of tokens is invalid.
+        InputError: there is no such record or metric, or the file of tokens or a table is invalid.
         InfrastructureError: the record cannot be read, or the pages cannot be written.
     """
     where = str(record)
@@ -72,7 +75,7 @@ def create_app(
             return rules.submit(store.database, archive, manufacturer, now() if now else None)
 
     uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
-    publisher = Publisher(where, title, metric)
+    publisher = Publisher(where, title, metric, tables)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -121,6 +124,7 @@ def run(
     names: Iterable[str] = (),
     title: str | None = None,
     metric: str = DEFAULT_METRIC,
+    tables: Tables | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve a record's board until Ctrl-C.
@@ -129,7 +133,7 @@ def run(
     the board is only shown.
 
     Args:
-        record, tokens, names, title, metric: as in `create_app`.
+        record, tokens, names, title, metric, tables: as in `create_app`.
         host: name or address to listen on.
         port: 0 takes a free one.
         say: called with each step, and with the address.
@@ -143,7 +147,9 @@ def run(
         closed = "this server takes no submissions: it can be reached from elsewhere and was started without --tokens"
     with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
-        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed, title=title, metric=metric)
+        app = create_app(
+            record, tokens=tokens, names=(*names, host), closed=closed, title=title, metric=metric, tables=tables
+        )
         known = app.state.uploads.tokens
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # `uploads` logs broken forms itself
         say(f"the board is at {address_of(bound, host)}" + (f"; {closed}" if closed else ""))

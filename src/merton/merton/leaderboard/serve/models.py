@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from merton.leaderboard.board import Board
+from merton.leaderboard.board import Board, plain_values, rounded
 from merton.leaderboard.snapshot.contents import AgentRow, MethodCheck, Snapshot, Swap
 
 Item = TypeVar("Item")
@@ -57,6 +57,62 @@ class BoardAnswer(BaseModel):
         copied = {name: getattr(snapshot, name) for name in cls.model_fields if hasattr(snapshot, name)}
         counts = {"cases": len(snapshot.cases), "matches": len(snapshot.matches)}
         return cls.model_validate({**copied, **counts, "snapshot_sha256": sha256})
+
+
+class BoardEntry(BaseModel):
+    """A board of all those on the pages."""
+
+    name: str = Field(description="For /api/boards/{name}; those under published rules begin with published-.")
+    title: str = Field(description="Heading.")
+    page: str = Field(description="Address of its page.")
+    rows: int = Field(description="How many lines it has: an agent has one for each source of its scores.")
+
+    @classmethod
+    def of(cls, board: Board, page: str) -> BoardEntry:
+        """The entry of a board."""
+        return cls(name=board.name, title=board.title, page=page, rows=len(board.rows))
+
+
+class GroupCell(BaseModel):
+    """A score, or why it is missing."""
+
+    score: float | None = Field(description="0 to the board's maximum; null if it is missing.")
+    interval: tuple[float, float] | None = Field(description="95 %, of the score.")
+    n: int = Field(description="How many scores it is the mean of.")
+    rank: int | None = Field(description="In the column; null without a score.")
+    missing: str = Field(description="Why there is no score; empty on boards of the record, and where there is one.")
+
+
+class GroupLine(BaseModel):
+    """A line of a board."""
+
+    agent: str = Field(description="Id.")
+    type: str = Field(description="general, embodied, or empty if it is not stated.")
+    source: str = Field(description="Who measured its scores; empty if it is not stated.")
+    total: GroupCell
+    cells: list[GroupCell] = Field(description="One for each column.")
+
+
+class GroupBoard(BaseModel):
+    """A board: agents against columns."""
+
+    name: str = Field(description="As /api/boards gives it.")
+    title: str = Field(description="Heading.")
+    page: str = Field(description="Address of its page.")
+    note: str = Field(description="The rule of its total.")
+    maximum: float = Field(description="The highest score there is; the lowest is 0.")
+    columns: list[str] = Field(description="Headings of the cells.")
+    rows: list[GroupLine] = Field(description="Best first, those without a total last.")
+    warnings: list[str] = Field(description="Caveats.")
+
+    @classmethod
+    def of(cls, board: Board, page: str, snapshot: Snapshot) -> GroupBoard:
+        """The answer for a board whose agents are names, or indices into the snapshot."""
+        plain = rounded({**plain_values(board), "page": page})
+        for row in plain["rows"]:
+            if isinstance(row["agent"], int):
+                row["agent"] = snapshot.agents[row["agent"]].id
+        return cls.model_validate(plain)
 
 
 class MatchAnswer(BaseModel):

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from merton.errors import InfrastructureError, MertonError
+from merton.errors import InfrastructureError, InputError, MertonError
 from merton.leaderboard import site
+from merton.leaderboard.board import Board, plain_values, to_json
+from merton.leaderboard.published.tables import Tables
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import StoredSnapshot
@@ -47,11 +49,16 @@ class PagesError(InfrastructureError):
     """The pages of a board cannot be written."""
 
 
+class TablesError(InputError):
+    """A table of the boards under published rules is not as it should be."""
+
+
 @dataclass(frozen=True)
 class Edition:
     """A snapshot with pages in a folder, and the submissions, attempts and stored snapshots of that moment.
 
-    All lists are complete, the oldest entry first; `sha256` is that of the snapshot's canonical bytes.
+    All lists are complete, the oldest entry first; `sha256` is that of the snapshot's canonical bytes, `boards_sha256`
+    that of all boards'. `boards` are those on the pages, each with the address of its page.
     """
 
     snapshot: Snapshot
@@ -59,10 +66,13 @@ class Edition:
     submissions: tuple[Receipt, ...]
     attempts: tuple[Attempt, ...]
     stored: tuple[StoredSnapshot, ...]
+    boards: tuple[tuple[Board, str], ...]
+    boards_sha256: str
 
 
-Make = Callable[[str, Path, "str | None", str], Edition]
-"""Makes the edition of a record, with its pages in a folder, under a title (see `write_site`), by a metric."""
+Make = Callable[[str, Path, "str | None", str, Tables], Edition]
+"""Makes the edition of a record, with its pages in a folder, under a title (see `write_site`), by a metric, with the
+boards of tables."""
 
 
 @dataclass(frozen=True)
@@ -92,18 +102,23 @@ class Publisher:
         record: run directory, SQLite file or PostgreSQL URL.
         title: of the pages, as in `write_site`.
         metric: of `merton.results.metrics`, by which trials are rated.
+        tables: of boards under published rules; they are watched as the record is.
 
     Attributes:
         current: the edition that is served; always whole.
         problem: why it could not be renewed, one sentence without paths; None if it is up to date.
 
     Raises:
-        InputError: there is no such record, no such metric, or the metric needs trials that are not there.
+        InputError: there is no such record, no such metric, the metric needs trials that are not there, or a table is
+            wrong.
         InfrastructureError: it cannot be read and holds no earlier snapshot; or the pages cannot be written.
     """
 
-    def __init__(self, record: str, title: str | None = None, metric: str = DEFAULT_METRIC) -> None:
+    def __init__(
+        self, record: str, title: str | None = None, metric: str = DEFAULT_METRIC, tables: Tables | None = None
+    ) -> None:
         self.record, self.title, self.metric = record, title, checked_metric(metric)
+        self.tables = tables or Tables()
         self.problem: str | None = None
         self._state: object = None
         self._stop = threading.Event()
@@ -154,10 +169,10 @@ class Publisher:
             Whether `current` is a new one.
         """
         try:
-            state = record_state(self.record)
+            state = self._state_now()
             if state == self._state and self.problem is None:
                 return False
-            self.current = _published(self.record, make or make_edition, self.title, self.metric)
+            self.current = self._made(make or make_edition)
         except Exception as error:  # after any fault the old board is better than none
             self._failed(error)
             return False
@@ -165,21 +180,31 @@ class Publisher:
         return True
 
     def _first(self) -> Published:
-        self._state = record_state(self.record)
+        self._state = self._state_now()
         try:
-            return _published(self.record, make_edition, self.title, self.metric)
+            return self._made(make_edition)
         except PagesError:
             raise
         except InfrastructureError as error:
-            published = _published(self.record, _stored_edition, self.title, self.metric)
+            published = self._made(_stored_edition)
             self._failed(error)
             return published
+
+    def _state_now(self) -> object:
+        return record_state(self.record), self.tables.state()
+
+    def _made(self, make: Make) -> Published:
+        return _published(self.record, make, self.title, self.metric, self.tables)
 
     def _failed(self, error: Exception) -> None:
         """State the problem without paths; place and cause go to the log alone."""
         if self._stop.is_set():
             return
-        problem = "the pages cannot be written" if isinstance(error, PagesError) else "the record cannot be read"
+        problem = "the record cannot be read"
+        if isinstance(error, PagesError):
+            problem = "the pages cannot be written"
+        elif isinstance(error, TablesError):
+            problem = "a table of the boards cannot be used"
         if self.problem != problem:
             _log.warning("%s, so the older board is served: %s: %s", problem, type(error).__name__, error)
         self.problem = problem
@@ -195,42 +220,55 @@ class Publisher:
             self.refresh(self._made_in_process)
             pause_s = PAUSE_FACTOR * (time.monotonic() - started)
 
-    def _made_in_process(self, record: str, folder: Path, title: str | None, metric: str) -> Edition:
+    def _made_in_process(self, record: str, folder: Path, title: str | None, metric: str, tables: Tables) -> Edition:
         """`make_edition` in another process, so that rating does not slow down requests."""
         self._workers = worker_pool(1)
         try:
-            return self._workers.submit(make_edition, record, folder, title, metric).result()
+            return self._workers.submit(make_edition, record, folder, title, metric, tables).result()
         finally:
             workers, self._workers = self._workers, None
             stop_workers(workers)
 
 
-def make_edition(record: str, folder: Path, title: str | None = None, metric: str = DEFAULT_METRIC) -> Edition:
+def make_edition(
+    record: str,
+    folder: Path,
+    title: str | None = None,
+    metric: str = DEFAULT_METRIC,
+    tables: Tables = Tables(),  # noqa: B008  (it is never changed)
+) -> Edition:
     """Take a snapshot and write its pages into a new folder; the same snapshot as `leaderboard show` and `build` take.
 
     Raises:
         InputError: the metric needs trials that are not there.
+        TablesError: a table is wrong.
         PagesError: the pages cannot be written.
         MertonError: the record cannot be read.
     """
     with open_record(record, read_only=True) as store:
-        return _edition(store, snapshots.take(store, metric=metric), folder, title)
+        return _edition(store, snapshots.take(store, metric=metric), folder, title, tables)
 
 
-def _stored_edition(record: str, folder: Path, title: str | None, metric: str) -> Edition:
+def _stored_edition(record: str, folder: Path, title: str | None, metric: str, tables: Tables) -> Edition:
     """The edition of the newest snapshot by the metric that the record holds, if none can be taken."""
     with open_record(record, read_only=True) as store:
         stored = snapshots.latest(store, metric)
         if stored is None:
             raise InfrastructureError("the record cannot be read, and it holds no earlier snapshot")
-        return _edition(store, stored, folder, title)
+        return _edition(store, stored, folder, title, tables)
 
 
-def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | None) -> Edition:
+def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | None, tables: Tables) -> Edition:
     with store.database.reading() as connection:
         receipts, tried = tuple(submissions(connection)), tuple(attempts(connection))
     try:
-        site.write_site(snapshot, folder, store, served=True, title=title)
+        published = tables.boards(store)
+    except InputError as error:
+        raise TablesError(str(error)) from error
+    boards = site.all_boards(snapshot, published)
+    pages = site.board_files(boards)
+    try:
+        site.write_site(snapshot, folder, store, published=published, served=True, title=title)
     except (InfrastructureError, OSError) as error:
         raise PagesError(f"the pages of the board cannot be written: {error}") from error
     return Edition(
@@ -239,10 +277,12 @@ def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | 
         submissions=receipts,
         attempts=tried,
         stored=tuple(snapshots.snapshots(store)),
+        boards=tuple((board, f"boards/{pages[board.name]}.html") for board in boards),
+        boards_sha256=hashlib.sha256(to_json({"boards": [plain_values(board) for board in boards]})).hexdigest(),
     )
 
 
-def _published(record: str, make: Make, title: str | None, metric: str) -> Published:
+def _published(record: str, make: Make, title: str | None, metric: str, tables: Tables) -> Published:
     """An edition, with its pages in a folder that is removed with the last reference to it."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="merton_leaderboard_"))
@@ -250,7 +290,7 @@ def _published(record: str, make: Make, title: str | None, metric: str) -> Publi
         raise PagesError(f"the pages of the board cannot be written: {error.strerror}") from error
     try:
         root = folder / "site"
-        edition = make(record, root, title, metric)
+        edition = make(record, root, title, metric, tables)
         published = Published(
             **{field.name: getattr(edition, field.name) for field in fields(Edition)},
             head=replace(edition.snapshot, agents=(), cases=(), matches=(), boards=()),

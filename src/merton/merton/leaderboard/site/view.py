@@ -141,12 +141,10 @@ class View:
         self.title = title or default_title(snapshot)
         self.names = distinct_names((row.id for row in snapshot.agents), NAME)
         self.case_names = distinct_names((row.id for row in snapshot.cases), NAME)
-        index = {agent.id: place for place, agent in enumerate(snapshot.agents)}
-        own = [board for board in snapshot.boards if board.name != "source" or len(board.columns) > 1]
-        self.boards = [*own, *(_beside_own(board, index) for board in published)]
+        self.boards = all_boards(snapshot, published)
         self.agent_files = file_names(agent.id for agent in snapshot.agents)
         self.case_files = file_names(case.id for case in snapshot.cases)
-        self.board_files = file_names(board.name for board in self.boards)
+        self.board_files = board_files(self.boards)
         self.is_fitted = any(agent.likelihood for agent in snapshot.agents)
         self.by_agent: list[list[Meeting]] = [[] for _ in snapshot.agents]
         self.by_case: list[list[Meeting]] = [[] for _ in snapshot.cases]
@@ -271,6 +269,18 @@ class View:
         place = {unit: index for index, unit in enumerate(sorted(set(units)))}
         scenes = sum(is_scene for is_scene, _ in place)
         return group_cell([meeting.score for meeting in meetings], [place[unit] for unit in units], scenes)
+
+
+def all_boards(snapshot: Snapshot, published: Sequence[Board] = ()) -> list[Board]:
+    """The boards that the pages show: the snapshot's, and those under published rules as `View.boards` has them."""
+    index = {agent.id: place for place, agent in enumerate(snapshot.agents)}
+    own = [board for board in snapshot.boards if board.name != "source" or len(board.columns) > 1]
+    return [*own, *(_beside_own(board, index) for board in published)]
+
+
+def board_files(boards: Iterable[Board]) -> Mapping[str, str]:
+    """The file name of the page of each board, by the board's name, without folder and ending."""
+    return file_names(board.name for board in boards)
 
 
 def _beside_own(board: Board, index: Mapping[str, int]) -> Board:
