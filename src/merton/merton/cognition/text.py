@@ -72,8 +72,8 @@ class Cider:
     Gaussian penalty on the difference of lengths): n = 1..4, sigma = 6, times 10.
 
     Args:
-        reference_corpus: every reference answer of the study's model, one document each. An n-gram that is in all of
-            them has no weight: with a single document every score would be 0.
+        reference_corpus: every reference answer of the study's model, one document each; or lists of texts, each list
+            one document. An n-gram that is in all documents has no weight: with a single one every score would be 0.
 
     Attributes:
         version: `corpus_version` of the corpus.
@@ -82,24 +82,28 @@ class Cider:
         InputError: fewer than two documents, or a document that is not text.
     """
 
-    def __init__(self, reference_corpus: Iterable[str]) -> None:
-        texts = [] if isinstance(reference_corpus, str) else list(reference_corpus)
-        if len(texts) < 2:
+    def __init__(self, reference_corpus: Iterable[str | Sequence[str]]) -> None:
+        documents = [] if isinstance(reference_corpus, str) else list(reference_corpus)
+        if len(documents) < 2:
             raise InputError(
                 "CIDEr needs a list of at least two reference answers to tell rare words from common ones, "
-                f"got {len(texts)}"
+                f"got {len(documents)}"
             )
-        self.version = corpus_version(texts)
-        documents = [words(text) for text in texts]
-        self.ranks = word_ranks(documents)
-        known = ngrams_of(documents, self.ranks)
+        parts = [list(one) if isinstance(one, list | tuple) else [one] for one in documents]
+        self.version = corpus_version("\n".join(texts) if len(texts) > 1 else texts[0] for texts in parts)
+        sentences = [words(text) for texts in parts for text in texts]
+        owners = np.repeat(np.arange(len(parts)), [len(texts) for texts in parts])
+        of_document = csr_array((np.ones(len(owners), np.int64), (owners, np.arange(len(owners)))))
+        self.ranks = word_ranks(sentences)
+        known = ngrams_of(sentences, self.ranks)
         # an n-gram is the one before its last word, and that word; kept, because they are as many as the corpus is long
         self._keys = [order.prefixes * len(self.ranks) + order.last_words for order in known]
         # the weight of an n-gram in 0, 1, 2 ... documents
         frequencies = range(len(documents) + 1)
         weights = np.array([math.log(len(documents)) - math.log(max(1, frequency)) for frequency in frequencies])
         self._unknown = weights[0]
-        self._weights = [weights[np.asarray((order.counts > 0).sum(axis=0)).astype(np.int64)] for order in known]
+        held = [of_document @ (order.counts > 0).astype(np.int64) for order in known]  # n-grams of each document
+        self._weights = [weights[np.asarray((counts > 0).sum(axis=0)).astype(np.int64)] for counts in held]
 
     def score(self, reference: str, candidate: str) -> float:
         """CIDEr of `candidate` against one `reference`, 0..10.

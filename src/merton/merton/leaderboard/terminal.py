@@ -30,15 +30,17 @@ def render_board(board: Board, width: int = 120) -> str:
     """A board under published rules as plain text; columns without any score are listed below the table."""
     filled = [index for index in range(len(board.columns)) if any(row.cells[index].n for row in board.rows)]
     empty = [column for index, column in enumerate(board.columns) if index not in filled]
+    about = [key for key in ("type", "source") if any(getattr(row, key) for row in board.rows)]
     console, lines = plain_console(width)
     console.print(Text(f"{board.title}\n{board.note}"))
     for start in range(0, max(len(filled), 1), COLUMNS_AT_ONCE):
         block = filled[start : start + COLUMNS_AT_ONCE]
-        headings = ("#", "agent", "total", *(printable(board.columns[index], 40) for index in block))
+        headings = ("#", "agent", *about, "total", *(printable(board.columns[index], 40) for index in block))
         rows = [
             (
                 whole(row.rank),
                 printable(str(row.agent), 32),
+                *(printable(getattr(row, key), 32) for key in about),
                 *(_cell(cell, board.digits) for cell in (row.total, *(row.cells[index] for index in block))),
             )
             for row in board.rows
@@ -49,7 +51,8 @@ def render_board(board: Board, width: int = 120) -> str:
     for row in board.rows:
         if row.total.missing and filled:
             missing = printable(row.total.missing, 300)
-            console.print(Text(f"{printable(str(row.agent), 32)} has no total: {missing}."))
+            by = f" ({printable(row.source, 60)})" if row.source else ""
+            console.print(Text(f"{printable(str(row.agent), 32)}{by} has no total: {missing}."))
     print_warnings(console, board.warnings)
     return lines.getvalue()
 
@@ -64,7 +67,11 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
     """A table of text, numbers to the right; every cell is safe to print."""
     table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        if heading == "agent":  # a name that is too long goes on in the next line: names may differ in their ends alone
+        if heading in ("type", "source"):
+            table.add_column(Text(heading), justify="left", min_width=min(max(map(len, (heading, "evaluated"))), 9))
+        elif (
+            heading == "agent"
+        ):  # a name that is too long goes on in the next line: names may differ in their ends alone
             longest = max((len(row[headings.index(heading)]) for row in rows), default=0)
             table.add_column(Text(heading), justify="left", overflow="fold", min_width=min(longest, LEAST_NAME))
         else:

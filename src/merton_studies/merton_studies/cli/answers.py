@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merton.cli.boards import TaxonomyOption
 from merton.cli.console import from_here, print_err, print_out, progress, working
 from merton.errors import InputError
 from merton.files import refuse_overwriting, write_file
@@ -25,7 +26,7 @@ def answers_command(
         Path,
         typer.Argument(
             help="Table (.csv, .jsonl, .parquet): agent,benchmark,item,dimension,measure,answer,gold and, where "
-            "needed, original,kind,choices,unit,question."
+            "needed, original,type,source,kind,choices,unit,question."
         ),
     ],
     out: Annotated[
@@ -36,6 +37,7 @@ def answers_command(
     ] = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
+    taxonomy: TaxonomyOption = None,
 ) -> None:
     """Score answers by the measures of Embodied Arena's benchmarks, for `arena`.
 
@@ -51,7 +53,7 @@ def answers_command(
     refuse_overwriting(out, [answers])
     refuse_idle_limits([judge] if judge else [], max_calls, max_cost, "--judge")
     with working("reading the answers"):
-        read = read_answers(answers, load_taxonomy())
+        read = read_answers(answers, load_taxonomy(taxonomy))
     scored = _judged(read, judge, out, max_calls, max_cost) if judge else score_answers(read)
     columns, rows = _table(scored)
     write_csv(out, columns, rows)
@@ -77,8 +79,18 @@ def _judged(read: Sequence[Answered], judge: str, out: Path, max_calls: int | No
 
 
 def _table(scored: Scored) -> tuple[Sequence[str], list[tuple[str | float, ...]]]:
-    """Columns and rows; `original` only where a benchmark has dimensions of its own."""
-    from merton_studies.harness.answers import SCORE_COLUMNS
+    """Columns and rows; of the optional columns those that some row has something in."""
+    from merton.leaderboard.published.items import COLUMNS, COUNTS, OPTIONAL
 
-    columns = SCORE_COLUMNS if any(one.original for one in scored.scores) else SCORE_COLUMNS[:-1]
-    return columns, [tuple(getattr(one, column) for column in columns) for one in scored.scores]
+    rows = [
+        {
+            **{name: getattr(one, name) for name in COLUMNS},
+            "original": one.original,
+            "type": one.type,
+            "source": one.source,
+            **dict(zip(COUNTS, one.counts or ("", "", ""), strict=True)),
+        }
+        for one in scored.scores
+    ]
+    columns = (*COLUMNS, *(name for name in OPTIONAL if any(row[name] != "" for row in rows)))
+    return columns, [tuple(row[name] for name in columns) for row in rows]

@@ -1,12 +1,14 @@
 """From models' answers to the score of every question, by the measures of Embodied Arena's benchmarks.
 
-The scores are what `merton.leaderboard.published.arena` makes its boards of. Navigation and task planning are scored by
-a simulator, CIDEr and PhyBlock's micro-F1 by programs of their own: such a row has its score in place of an answer.
+The scores are what `merton.leaderboard.published.arena` makes its boards of. Navigation and task planning are judged by
+a simulator: such a row has the end of the episode in place of an answer. A metric of a taxonomy of one's own that is
+none of these measures is computed elsewhere: its row has the score in place of an answer.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ from pydantic import Field
 
 from merton import __version__
 from merton.cognition.final_answer import VERSION, final_answer, is_unfinished
+from merton.cognition.text import Cider
 from merton.config import Model, validated
 from merton.errors import InputError, InvalidAnswerError, UnknownNameError
 from merton.files import file_sha256
 from merton.leaderboard.published import arena
-from merton.leaderboard.published.arena import ItemScore
+from merton.leaderboard.published.items import ORIGINAL, SOURCE, TYPE, ItemScore, optional_names
 from merton.leaderboard.published.taxonomy import Taxonomy
 from merton.progress import OnProgress, unseen
 from merton.results.tables import name_in, plain_number, read_rows
@@ -30,16 +33,19 @@ from merton_studies.curation.llm.asker import Ask, Asker
 from merton_studies.curation.llm.prompting import read_prompt
 from merton_studies.curation.question import ANSWER_KINDS, AnswerKind, Question
 from merton_studies.harness import measures
+from merton_studies.harness.captions import cider_score, corpora
 
 COLUMNS = ("agent", "benchmark", "item", "dimension", "measure", "answer", "gold")
-OPTIONAL = (arena.ORIGINAL, "kind", "choices", "unit", "question")
-SCORE_COLUMNS = (*arena.COLUMNS, arena.ORIGINAL)
+OPTIONAL = (ORIGINAL, TYPE, SOURCE, "kind", "choices", "unit", "question")
 LONGEST = 20_000
 """Characters of a cell [ours]."""
 
 EXACT, MRA, ACCURACY, F1, JUDGED = "exact match", "MRA", "Acc@0.25", "F1@0.25", "language model judge"
-GIVEN = ("CIDEr", "micro-F1", "success rate")
-"""Measures whose score, 0..1, stands in place of the answer."""
+CIDER, MICRO_F1, SUCCESS = "CIDEr", "micro-F1", "success rate"
+MEASURES = (EXACT, MRA, ACCURACY, F1, JUDGED, CIDER, MICRO_F1, SUCCESS)
+"""The measures that are computed here."""
+ENDS = {"1": 1.0, "true": 1.0, "yes": 1.0, "success": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "failure": 0.0}
+"""The end of an episode, as a simulator's table may have it, to its score."""
 
 PROMPT = "mark"
 BEST_MARK = 5
@@ -62,9 +68,10 @@ class Answered:
         measure: one of the benchmark's metrics in the taxonomy.
         answer: of the model, as text: the `final_answer` in what the table has; "" where it gave none.
         cut_off: whether what the table has ends in its reasoning, so that there is no answer.
-        gold: the right answer, or several; boxes as JSON; empty for `GIVEN`.
-        question: with its kind of answer, choices and unit; of boxes and `GIVEN` the kind is free_text.
+        gold: the right answer, or several; boxes and labels as they are written; empty if the score is given.
+        question: with its kind of answer, choices and unit; the kind is free_text where the measure has no other.
         where: place in the file, for messages.
+        type, source: of the agent, as in `ItemScore`.
     """
 
     agent: str
@@ -78,6 +85,13 @@ class Answered:
     question: Question
     where: str
     cut_off: bool = False
+    type: str = ""
+    source: str = ""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the table has the score, or the end of an episode, in place of an answer."""
+        return self.measure == SUCCESS or self.measure not in MEASURES
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,8 @@ class Scored:
 
     Attributes:
         scores: in the order of the answers.
-        unscored: (answer, reason) of each that was cut off, or that the judge gave no valid mark for; it has no score.
+        unscored: (answer, reason) of each that was cut off, that the judge gave no valid mark for, or whose right
+            answers have no CIDEr; it has no score.
         about: what the scores were computed from; JSON values.
     """
 
@@ -114,6 +129,7 @@ def read_answers(path: Path, taxonomy: Taxonomy) -> list[Answered]:
         answers.append(one)
     if not answers:
         raise InputError(f"{path}: has no answers; every line must have: {', '.join(COLUMNS)}")
+    _refuse_single_captions(first.values())
     # so that nothing is refused after a judge was paid
     arena.boards([_item(one, 0.0) for one in answers], taxonomy)
     return answers
@@ -139,9 +155,10 @@ def score_answers(answers: Sequence[Answered], judge: Asker | None = None, on_pr
             marks += _marks(judge, asked[start : start + _BATCH])
         on_progress(len(marks), len(asked))
     found = dict(zip(map(id, asked), marks, strict=True))
+    ciders = corpora({(one.benchmark, one.item): one.gold for one in answers if one.measure == CIDER})
     scores, unscored = [], []
     for one in answers:
-        score = found[id(one)] if id(one) in found else _computed(one)
+        score = found[id(one)] if id(one) in found else _computed(one, ciders)
         if one.cut_off:
             unscored.append((one, "it ends in its reasoning: was it cut off?"))
         elif isinstance(score, InvalidAnswerError):
@@ -151,14 +168,30 @@ def score_answers(answers: Sequence[Answered], judge: Asker | None = None, on_pr
     return Scored(tuple(scores), tuple(unscored), _about(answers, unscored, judge if asked else None))
 
 
+def _refuse_single_captions(questions: Iterable[Answered]) -> None:
+    """InputError for a benchmark with one question by CIDEr, which needs two to tell rare words from common ones."""
+    found = [one for one in questions if one.measure == CIDER]
+    counts = Counter(one.benchmark for one in found)
+    for one in found:
+        if counts[one.benchmark] < 2:
+            raise InputError(
+                f"{one.where}: {one.benchmark} has one question by {CIDER} in the table; its corpus needs two or more: "
+                "score a whole release of the benchmark"
+            )
+
+
 def about_file(scored: Scored, answers: Path) -> dict[str, Any]:
     """The origin of the scores of a file of answers: JSON values, the same for the same answers."""
     return {**scored.about, "answers_sha256": file_sha256(answers)}
 
 
-def _computed(one: Answered) -> float:
-    if one.measure in GIVEN:
-        return float(one.answer)
+def _computed(one: Answered, ciders: Mapping[str, Cider]) -> float | InvalidAnswerError:
+    if one.is_given:
+        return _given(one.measure, one.answer)
+    if one.measure == CIDER:
+        return cider_score(ciders[one.benchmark], one.gold, one.answer)
+    if one.measure == MICRO_F1:
+        return measures.label_counts(one.gold[0], one.answer).f1
     if not one.answer:
         return 0.0
     if one.measure == ACCURACY:
@@ -177,7 +210,20 @@ def _marks(judge: Asker, asked: Sequence[Answered]) -> list[float | InvalidAnswe
 
 
 def _item(one: Answered, score: float) -> ItemScore:
-    return ItemScore(one.agent, one.benchmark, one.item, one.dimension, score, one.original, one.where)
+    counts = measures.label_counts(one.gold[0], one.answer) if one.measure == MICRO_F1 else None
+    names = (one.agent, one.benchmark, one.item, one.dimension)
+    score = score if counts is None else counts.f1
+    return ItemScore(*names, score, one.original, one.where, one.type, one.source, counts)
+
+
+def _given(measure: str, answer: str) -> float:
+    """The score in place of an answer; NaN if it is none."""
+    if measure == SUCCESS:
+        number = plain_number(answer)
+        text = answer.lower() if number is None else f"{number:g}"
+        return ENDS.get(text, math.nan)
+    number = plain_number(answer)
+    return math.nan if number is None or not 0 <= number <= 1 else float(number)
 
 
 def _about(
@@ -207,24 +253,27 @@ def _answered(where: str, row: Mapping[str, Any], taxonomy: Taxonomy) -> Answere
     if measure not in metrics[benchmark]:
         raise InputError(f"{where}: {UnknownNameError(f'measure of {benchmark}', measure, metrics[benchmark])}")
     answer, gold = _text(where, row, "answer"), _texts(where, row, "gold")
-    original = name_in(where, dict(row), arena.ORIGINAL) if row.get(arena.ORIGINAL) else ""
-    if measure in GIVEN:
-        number = plain_number(answer)
-        if number is None or not 0 <= number <= 1 or any(gold):
-            raise InputError(
-                f"{where}: {measure} is not computed here: answer must be its score, 0 to 1, and gold be empty"
-            )
-    elif not any(gold):
+    original, kind, source = optional_names(where, dict(row))
+    is_given = measure == SUCCESS or measure not in MEASURES
+    if is_given and (math.isnan(_given(measure, answer)) or any(gold)):
+        wanted = f"the end of the episode, one of {', '.join(ENDS)}" if measure == SUCCESS else "its score, 0 to 1"
+        raise InputError(f"{where}: {measure} is not made of texts: answer must be {wanted}, and gold be empty")
+    if not is_given and not any(gold):
         raise InputError(f"{where}: gold is empty; {measure} needs the right answer")
+    if measure == MICRO_F1:
+        gold = (_text(where, row, "gold"),)
+        if not measures.labels(gold[0]) and gold[0] != "[]":
+            raise InputError(f"{where}: gold is {gold[0][:40]!r}; list the right labels, or write [] for none")
     if measure in (ACCURACY, F1):
         gold = (_text(where, row, "gold"),)
         right = measures.right_boxes(gold[0], where)
         if measure == ACCURACY and len(right) != 1:
             raise InputError(f"{where}: {ACCURACY} needs one right box; gold has {len(right)}")
     question = _question(where, row, measure, gold)
-    cut_off = measure not in GIVEN and is_unfinished(answer)
-    said = answer if measure in GIVEN else final_answer(answer)
-    return Answered(agent, benchmark, item, dimension, original, measure, said, gold, question, where, cut_off)
+    cut_off = not is_given and is_unfinished(answer)
+    said = answer if is_given else final_answer(answer)
+    names = (agent, benchmark, item, dimension, original, measure)
+    return Answered(*names, said, gold, question, where, cut_off, kind, source)
 
 
 def _question(where: str, row: Mapping[str, Any], measure: str, gold: tuple[str, ...]) -> Question:

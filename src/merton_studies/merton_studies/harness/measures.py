@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from merton.cognition.words import words
 from merton.errors import InputError
+from merton.leaderboard.published.items import Counts
 from merton.rating.scoring.boxes import overlaps
 from merton_studies.curation.question import Question
 from merton_studies.harness.pipeline import TOLERANCE
@@ -26,6 +29,7 @@ SIDES = (4, 6)
 
 Box = tuple[float, ...]
 
+_PARTED = re.compile(r"[,;\n]")
 _GROUP = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -85,6 +89,31 @@ def box_f1(right: Sequence[Box], answer: str) -> float:
     shared = np.array([[0.0 if box is None else overlap(box, other) for other in right] for box in said])
     found = int((shared[linear_sum_assignment(shared, maximize=True)] >= LEAST_OVERLAP).sum())
     return 2 * found / (len(said) + len(right))
+
+
+def label_counts(right: str, said: str) -> Counts:
+    """True and false positives and false negatives of an answer that lists labels, such as the steps of a plan.
+
+    Labels are equal by their words, in any order; one that is said twice must be right twice. Micro-F1 is made of the
+    sums of these over the questions of a dimension (`merton.leaderboard.published.items.micro_f1_parts`).
+    """
+    wanted, found = labels(right), labels(said)
+    both = (wanted & found).total()
+    return Counts(both, found.total() - both, wanted.total() - both)
+
+
+def labels(text: str) -> Counter[str]:
+    """The labels in a text: the entries of a JSON list, or what commas, semicolons and ends of lines part."""
+    entries: list[object] = []
+    if text.strip().startswith("["):
+        try:
+            value = json.loads(text)
+            entries = value if isinstance(value, list) else []
+        except (ValueError, RecursionError):
+            entries = []
+    entries = entries or list(_PARTED.split(text.strip().strip("[]")))
+    found = (" ".join(words(str(entry))) for entry in entries)
+    return Counter(label for label in found if label)
 
 
 def boxes_said(answer: str, size: int) -> list[Box | None]:

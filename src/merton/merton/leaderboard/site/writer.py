@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import jinja2
 from markupsafe import Markup
 
+from merton.leaderboard.board import Board
+from merton.leaderboard.published.items import TYPES
 from merton.leaderboard.site import figures
 from merton.leaderboard.site.downloads import write_downloads
 from merton.leaderboard.site.footnotes import Footnotes
@@ -284,6 +286,8 @@ def _environment() -> jinja2.Environment:
         places=places,
         example=EXAMPLE,
         sizes_of=_sizes,
+        TYPES=TYPES,
+        choices=_choices_of_rows,
     )
 
 
@@ -311,3 +315,8 @@ def _sizes(agents: Iterable[AgentRow]) -> list[str]:
 def _choices(values: Iterable[str]) -> list[str]:
     """The choices of a filter, written as in the rows."""
     return sorted({one_line(value) for value in values if value})
+
+
+def _choices_of_rows(board: Board, key: str) -> list[str]:
+    """The choices of a filter by the `type` or `source` of a board's rows."""
+    return _choices(TYPES.get(getattr(row, key), getattr(row, key)) for row in board.rows)
