@@ -13,10 +13,10 @@ import pytest
 from scripted_llm import llm_entry, prompts, replying_to, scripted_llm
 from typer.testing import CliRunner
 
-from merton.cli.boards import arena_boards
-from merton.cli.leaderboard import app
+from merton.cli.main import app
 from merton.cognition.models.base import MODELS
 from merton.errors import InputError
+from merton.leaderboard.published.tables import arena_boards
 from merton.leaderboard.published.taxonomy import load_taxonomy
 from merton_studies.curation.question import Question
 from merton_studies.harness import measures
@@ -25,8 +25,8 @@ from merton_studies.harness.answers import (
     COLUMNS,
     EXACT,
     F1,
-    GIVEN,
     JUDGED,
+    MEASURES,
     MRA,
     OPTIONAL,
     read_answers,
@@ -64,7 +64,7 @@ def score(folder: Path, **row: object) -> float:
 
 
 def test_every_measure_of_the_taxonomy_is_known() -> None:
-    assert {EXACT, MRA, ACCURACY, F1, JUDGED, *GIVEN} == set(taxonomy().metrics)
+    assert set(MEASURES) == set(taxonomy().metrics)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +181,17 @@ def test_answers_become_the_boards_of_the_arena(tmp_path: Path) -> None:
     )
     out = tmp_path / "scores.csv"
     for _ in range(2):  # the same answers, the same bytes
-        done = CliRunner().invoke(app, ["answers", str(file), "--out", str(out)])
+        done = CliRunner().invoke(app, ["leaderboard", "answers", str(file), "--out", str(out)])
         assert done.exit_code == 0, done.output
         assert out.read_text().splitlines()[:2] == [
             "agent,benchmark,item,dimension,score,original",
             "a,VSI-Bench,1,Spatial Relationship,1.0,direction",
         ]
-    refused = CliRunner().invoke(app, ["answers", str(file), "--out", str(file)])
+    refused = CliRunner().invoke(app, ["leaderboard", "answers", str(file), "--out", str(file)])
     assert "is read and would be overwritten" in str(refused.exception)
     about = json.loads((tmp_path / "scores.json").read_text())
     assert (about["judge"], about["unscored"], len(about["answers_sha256"])) == (None, [], 64)
-    boards = {board.name: board for board in arena_boards(out)}
+    boards = {board.name: board for board in arena_boards([out])}
     assert boards["benchmark-vsi-bench"].columns == ("abs. distance", "direction")
     totals = [(row.agent, row.total.score) for row in boards["benchmark-vsi-bench"].rows]
     assert totals == [("a", pytest.approx(85.0)), ("b", 0.0)]
@@ -215,7 +215,7 @@ def test_a_judge_marks_what_it_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
 
     with scripted_llm(replying_to(mark)) as wire:
         monkeypatch.setattr(MODELS, "_entries", {**MODELS, "judge": llm_entry(wire, "judge")})
-        command = ["answers", str(file), "--out", str(out), "--judge", "judge"]
+        command = ["leaderboard", "answers", str(file), "--out", str(out), "--judge", "judge"]
         spent = CliRunner().invoke(app, [*command, "--max-calls", "2"])
         assert (spent.exit_code, out.exists()) == (3, False)
         done = CliRunner().invoke(app, command)
@@ -259,7 +259,7 @@ def test_a_judge_marks_what_it_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         (
             {"benchmark": "R2R", "dimension": "Instruction Navigation", "measure": "success rate", "gold": ""},
-            "answer must be its score, 0 to 1",
+            "answer must be the end of the episode, one of 1, true,",
         ),
         ({"benchmark": "OpenEQA", "dimension": "Object Type", "measure": JUDGED}, "a judge must know it"),
     ],

@@ -310,18 +310,18 @@ def test_the_command_shows_boards_and_writes_the_same_bytes(tmp_path: Path, caps
     file = tmp_path / "items.csv"
     body = [f"{e.agent},{e.benchmark},{e.item},{e.dimension},{e.score}\n" for e in [*worked("a"), *worked("b")[3:]]]
     file.write_text(HEADER + "".join(body))
-    published_commands.arena_command(file, tmp_path / "one.json")
+    published_commands.arena_command([file], out=tmp_path / "one.json")
     shown = capsys.readouterr().out
     assert "56.25 n=18" in shown
     assert "Columns without any score: EB-Habitat." in shown
     assert "b has no total: lacks EB-ALFRED" in shown
     file.write_text(HEADER + "".join(reversed(body)))
-    published_commands.arena_command(file, tmp_path / "two.json")
+    published_commands.arena_command([file], out=tmp_path / "two.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     written = json.loads((tmp_path / "one.json").read_text())["boards"]
     assert written[2]["rows"][0]["total"]["score"] == 56.25
     with pytest.raises(InputError, match="cannot write"):
-        published_commands.arena_command(file, tmp_path / "no such folder" / "one.json")
+        published_commands.arena_command([file], out=tmp_path / "no such folder" / "one.json")
 
 
 def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text(HEADER + "".join(items))
     (tmp_path / "sheet.csv").write_text("team,task,video,annotator,score\nred,task1,v,x,3\n")
     (tmp_path / "counts.csv").write_text("task,videos\n" + "".join(f"task{k},1\n" for k in range(1, 9)))
-    files = {"arena": tmp_path / "items.csv", "world_model": tmp_path / "sheet.csv"}
+    files = {"arena": [tmp_path / "items.csv"], "world_model": tmp_path / "sheet.csv"}
     with pytest.raises(InputError, match="--ground-truth"):
         commands.build(str(tmp_path / "record.sqlite"), tmp_path / "site", **files)
     commands.build(str(tmp_path / "record.sqlite"), tmp_path / "site", **files, ground_truth=tmp_path / "counts.csv")
