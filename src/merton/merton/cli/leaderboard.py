@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from merton.cli.console import (
 from merton.cli.tree import App, needs
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC
+
+if TYPE_CHECKING:
+    from merton.leaderboard.published.tables import Tables
 
 app = App("Leaderboards from a record of results.")
 
@@ -95,6 +98,7 @@ def build(
         from merton.results.store import open_record
 
     tables = Tables(tuple(arena or ()), taxonomy, world_model, ground_truth)
+    _make_record(record, tables)
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
         published = [*tables.boards(store)]
         if capabilities:
@@ -137,10 +141,11 @@ def serve(
     from merton.leaderboard.serve import run
     from merton.results.store import open_record
 
+    tables = Tables(tuple(arena or ()), taxonomy, world_model, ground_truth)
+    _make_record(record, tables)
     with open_record(record, read_only=True) as store:
         without_run = site.run_directories(store)[1]
     _tell_without_run(without_run, f"{_BY_DEFAULT}; `merton leaderboard build` has --runs")
-    tables = Tables(tuple(arena or ()), taxonomy, world_model, ground_truth)
     run(record, host, port, tokens=tokens, names=name or (), title=title, metric=metric, tables=tables)
 
 
@@ -187,6 +192,17 @@ app.command("battles")(battles.battles_command)
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
 app.command("capabilities")(boards.capabilities_command)
+
+
+def _make_record(record: str, tables: Tables) -> None:
+    """Make an empty record where there is none: an Arena may begin with tables alone, before its first submission."""
+    from merton.results.database import file_of
+    from merton.results.store import ResultStore
+
+    if tables.has_any and "://" not in record and not file_of(record).exists():
+        tables.boards()  # a mistake in them leaves no file behind
+        with ResultStore(record):
+            print_err(f"{record} is new and empty")
 
 
 def _tell_without_run(experiments: Sequence[str], where: str) -> None:

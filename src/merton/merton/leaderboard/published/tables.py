@@ -31,6 +31,11 @@ class Tables:
     world_model: Path | None = None
     ground_truth: Path | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any file is named."""
+        return any((self.arena, self.taxonomy, self.world_model, self.ground_truth))
+
     def boards(self, store: ResultStore | None = None) -> tuple[Board, ...]:
         """The boards that have a score, those of the Arena first.
 
