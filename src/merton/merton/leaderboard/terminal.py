@@ -67,12 +67,9 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
     """A table of text, numbers to the right; every cell is safe to print."""
     table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        if heading in ("type", "source"):
-            table.add_column(Text(heading), justify="left", min_width=min(max(map(len, (heading, "evaluated"))), 9))
-        elif (
-            heading == "agent"
-        ):  # a name that is too long goes on in the next line: names may differ in their ends alone
-            longest = max((len(row[headings.index(heading)]) for row in rows), default=0)
+        longest = max((len(row[headings.index(heading)]) for row in rows), default=0)
+        if heading in ("agent", "type", "source"):
+            # a name that is too long goes on in the next line: names may differ in their ends alone
             table.add_column(Text(heading), justify="left", overflow="fold", min_width=min(longest, LEAST_NAME))
         else:
             table.add_column(Text(heading), justify="right")
