@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merton.cli.console import print_out
+from merton.cli.console import TaxonomyOption, print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ GroundTruthOption = Annotated[
 ]
 ArenaOption = Annotated[
     list[Path] | None, typer.Option("--arena", help="Also show the Arena's boards of this table, as for `arena`.")
-]
-TaxonomyOption = Annotated[
-    Path | None,
-    typer.Option("--taxonomy", help="File of an Arena's own benchmarks, dimensions and metrics (.yaml)."),
 ]
 WorldModelOption = Annotated[
     Path | None,

@@ -105,6 +105,10 @@ RecordOrMatrix = Annotated[
 AllOption = Annotated[
     bool, typer.Option("--all", help="Show all tables and remarks of the board, not the first table alone.")
 ]
+TaxonomyOption = Annotated[
+    Path | None,
+    typer.Option("--taxonomy", help="File of an Arena's own benchmarks, dimensions and metrics (.yaml)."),
+]
 METRIC_OPTION = typer.Option(
     help="What trials are rated by: success (the default), progress, above_floor or execution (the paper's score)."
 )

@@ -14,6 +14,7 @@ from merton.cli.console import (
     AllOption,
     Record,
     RecordOrMatrix,
+    TaxonomyOption,
     print_err,
     print_out,
     print_remarks,
@@ -81,7 +82,7 @@ def build(
     name: NameOption = None,
     metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
     arena: boards.ArenaOption = None,
-    taxonomy: boards.TaxonomyOption = None,
+    taxonomy: TaxonomyOption = None,
     world_model: boards.WorldModelOption = None,
     ground_truth: boards.GroundTruthOption = None,
     capabilities: Annotated[
@@ -131,7 +132,7 @@ def serve(
     title: TitleOption = None,
     metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
     arena: boards.ArenaOption = None,
-    taxonomy: boards.TaxonomyOption = None,
+    taxonomy: TaxonomyOption = None,
     world_model: boards.WorldModelOption = None,
     ground_truth: boards.GroundTruthOption = None,
 ) -> None:

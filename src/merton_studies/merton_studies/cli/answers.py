@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.boards import TaxonomyOption
-from merton.cli.console import from_here, print_err, print_out, progress, working
+from merton.cli.console import TaxonomyOption, from_here, print_err, print_out, progress, working
 from merton.errors import InputError
 from merton.files import refuse_overwriting, write_file
 from merton.results.text import counted

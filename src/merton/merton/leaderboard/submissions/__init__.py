@@ -1,3 +1,3 @@
 """Scores that manufacturers measured and send as archives: packing, checks, rules."""
 
-__all__ = ["archive", "datasets", "evaluation", "manifest", "packing", "receipts", "rules", "sending"]
+__all__ = ["archive", "datasets", "evaluated", "evaluation", "manifest", "packing", "receipts", "rules", "sending"]
