@@ -124,7 +124,9 @@ def build(
 def serve(
     record: Record,
     host: Annotated[str, typer.Option(help="Address to listen on. Only loopback is private.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and prints it.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="<int>", help="0 takes a free one and prints it.")
+    ] = 8080,
     tokens: Annotated[
         Path | None, typer.Option(help="File of tokens for submissions; see docs/use/serving_boards.md.")
     ] = None,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,9 +90,9 @@ class Cider:
                 "CIDEr needs a list of at least two reference answers to tell rare words from common ones, "
                 f"got {len(documents)}"
             )
-        parts = [list(one) if isinstance(one, list | tuple) else [one] for one in documents]
-        self.version = corpus_version("\n".join(texts) if len(texts) > 1 else texts[0] for texts in parts)
+        parts = [list(one) if isinstance(one, list | tuple) else [cast(str, one)] for one in documents]
         sentences = [words(text) for texts in parts for text in texts]
+        self.version = corpus_version("\n".join(texts) for texts in parts)
         owners = np.repeat(np.arange(len(parts)), [len(texts) for texts in parts])
         of_document = csr_array((np.ones(len(owners), np.int64), (owners, np.arange(len(owners)))))
         self.ranks = word_ranks(sentences)
