@@ -157,7 +157,8 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
         assert entry.cells[:-1] == old.cells
         assert entry.cells[-1] == missing_cell(NOT_MEASURED)
     assert "New-Bench" in new_board.warnings[0]
-    assert before[-2:] == after[-2:]  # capabilities
+    for name in ("core-capabilities", "fine-dimensions"):
+        assert named(before, name) == named(after, name)
 
 
 def test_an_agent_that_lacks_a_question_has_no_mean_and_is_listed_last(taxonomy: Taxonomy) -> None:

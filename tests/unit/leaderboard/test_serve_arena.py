@@ -41,10 +41,10 @@ def test_one_site_has_tasks_benchmarks_capabilities_and_submissions(record: Path
     listed = asking.get("/api/boards")
     assert [board["name"] for board in listed.json()] == [
         "published-task-embodied-question-answering",
-        "published-benchmark-erqa",
-        "published-capabilities-erqa",
         "published-core-capabilities",
         "published-fine-dimensions",
+        "published-benchmark-erqa",
+        "published-capabilities-erqa",
     ]
     for board in listed.json():
         page = asking.get(f"/{board['page']}")

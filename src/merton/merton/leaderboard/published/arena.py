@@ -23,7 +23,7 @@ __all__ = ["COLUMNS", "MAXIMUM", "ORIGINAL", "ItemScore", "boards", "read_items"
 
 
 def boards(items: Iterable[ItemScore], taxonomy: Taxonomy) -> tuple[Board, ...]:
-    """All boards: a core task each, two for each benchmark with a score, core capabilities, fine dimensions.
+    """All boards: a core task each, core capabilities, fine dimensions, two for each benchmark with a score.
 
     Raises InputError as `Scores` does.
     """
@@ -31,10 +31,10 @@ def boards(items: Iterable[ItemScore], taxonomy: Taxonomy) -> tuple[Board, ...]:
     measured = [benchmark for benchmark in taxonomy.benchmarks if scores.dimensions_of(benchmark.name)]
     return (
         *(_task_board(task, scores) for task in taxonomy.tasks),
-        *(_benchmark_board(benchmark, scores) for benchmark in measured),
-        *(_capability_board(benchmark, taxonomy, scores) for benchmark in measured),
         _core_board(taxonomy, scores),
         _dimension_board(taxonomy, scores),
+        *(_benchmark_board(benchmark, scores) for benchmark in measured),
+        *(_capability_board(benchmark, taxonomy, scores) for benchmark in measured),
     )
 
 
