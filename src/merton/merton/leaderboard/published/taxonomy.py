@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from merton.config import FaultError, Model, load, plain, read_text, tree_of, validated
+from merton.config import FaultError, Model, load, plain, read_text, text_like, tree_of, validated
 from merton.errors import FileError, did_you_mean
 from merton.files import resource
 from merton.results.checking import MAX_NAME
@@ -20,7 +20,13 @@ from merton.results.checking import MAX_NAME
 SHIPPED = "embodied_arena"
 """The name of the taxonomy that comes with Merton."""
 
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Name = Annotated[
+    str,
+    text_like(
+        r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", "a name on one line without space around it"
+    ),
+    Field(max_length=MAX_NAME),
+]
 Names = Annotated[tuple[Name, ...], Field(min_length=1)]
 Location = tuple[str | int, ...]
 
