@@ -21,7 +21,7 @@ from merton.results.matrix import read_matrix
 from merton_studies.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import ANSWER_KINDS, BenchmarkSource, Question
-from merton_studies.harness import evaluation
+from merton_studies.harness import batches
 from merton_studies.harness.answerers import answerers
 from merton_studies.harness.confinement.limits import Ended
 from merton_studies.harness.evaluation import evaluate
@@ -109,8 +109,8 @@ def test_an_evaluation_ends_in_tables_that_results_import_reads(tmp_path: Path) 
 
 
 def test_an_interrupted_evaluation_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "BATCH", 20)
-    monkeypatch.setattr(evaluation, "usable_cores", lambda: 1)
+    monkeypatch.setattr(batches, "BATCH", 20)
+    monkeypatch.setattr(batches, "usable_cores", lambda: 1)
     whole, broken = Counting(), Counting(fails_at=25)
     evaluate(pool(), [whole], tmp_path / "whole", sandbox=Unguarded())
     with pytest.raises(InfrastructureError, match="the server is gone"):

@@ -19,60 +19,73 @@ if TYPE_CHECKING:
     from merton_studies.curation.pool import Pool
     from merton_studies.harness.answerers import Answerer
     from merton_studies.harness.evaluation import Evaluation
+    from merton_studies.harness.own_scorers import Reference
     from merton_studies.harness.pipeline import Pipeline
     from merton_studies.harness.running import Runner
 
 
-FAILED = 1
-"""Exit code where an answerer has no score at all: its server or machine failed, or every question did."""
+FAILED, PARTLY = 1, 3
+"""Exit codes where no answerer has a score, and where some have: their servers, machines or every question failed."""
+
+Predictions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="Logged predictions to score: of lmms-eval, VLMEvalKit, or a table of id, prediction.",
+    ),
+]
+Scorers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scorer",
+        metavar="NAME=FILE",
+        help="BENCHMARK=FILE.py:function, its own scorer (question, prediction) -> 0..1 to compare with.",
+    ),
+]
+ReferenceScores = Annotated[
+    Path | None,
+    typer.Option(metavar="TABLE", help="Benchmarks' own scores, item,model,score, to compare with."),
+]
 
 
 @needs("dataset")
 def evaluate_command(
     benchmark: Annotated[Path, typer.Argument(help="Folder of a curated benchmark or of a pool.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the results; one that was begun is finished.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FOLDER", help="For results; one begun is finished.")],
     answerer: Annotated[
-        list[str],
-        typer.Option(
-            help="chance, majority, blind, oracle-P, graded, or a VLM of the catalogue; give it several times."
-        ),
-    ],
-    writer: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Model that writes the programs; else verified parts do.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="chance, majority, blind, oracle-P, graded, a VLM."),
     ] = None,
-    fidelity: Annotated[
-        bool, typer.Option("--fidelity", help="Compare with the reference implementations, which asks models again.")
-    ] = False,
-    cache: Annotated[Path | None, typer.Option(help="File of models' answers, to share among evaluations.")] = None,
+    predictions: Predictions = None,
+    writer: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Writes the programs; else verified parts do.")
+    ] = None,
+    fidelity: Annotated[bool, typer.Option("--fidelity", help="Compare with Merton's second implementation.")] = False,
+    scorer: Scorers = None,
+    reference_scores: ReferenceScores = None,
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Models' answers, to share.")] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."),
+        typer.Option(metavar="N", min=1, help="Least limit of an answer in tokens."),
     ] = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of everything that is drawn.")] = 0,
 ) -> None:
-    """Run answerers on a benchmark and score them, with programs shut in a sandbox.
+    """Run answerers on a benchmark, or score logged predictions, in a sandbox.
 
-    Writes the programs, every prediction and score, means by dimension with intervals, and the measured cost. After
-    Ctrl-C or a kill, the same command goes on. The limits of calls and money hold for writer and answerers together.
+    After a kill the same command goes on. Exit code 3: some answerers have no
+    score, or the budget was spent; 1: none has one.
     """
-    from merton.cognition.models.base import MODELS
-    from merton.experiment.dry_run import extras_of_models
     from merton_studies.curation.budget import CALLS, Budget
     from merton_studies.curation.pool import read_pool
-    from merton_studies.curation.roles import refuse_idle_limits
-    from merton_studies.harness.answerers import answerers
     from merton_studies.harness.evaluation import CACHE, PIPELINE, evaluate
     from merton_studies.harness.sandbox import Sandbox
 
-    models = [*([writer] if writer else []), *(name for name in answerer if name in MODELS)]
-    ready("`merton curate evaluate`", *extras_of_models(models))
-    refuse_idle_limits(models, max_calls, max_cost, "--writer or --answerer")
-    if max_tokens is not None and not any(name in MODELS for name in answerer):
-        raise InputError("--max-tokens limits answers of models: name one with --answerer")
+    _check_models(answerer or [], writer, max_tokens, max_calls, max_cost)
     pool = read_pool(benchmark)
-    made = answerers(answerer, pool, seed=seed, max_tokens=max_tokens)
+    made = _answerers(answerer or [], predictions or [], pool, seed, max_tokens)
+    references = _references(scorer or [], reference_scores, pool)
     sandbox = Sandbox()
     answers = cache or out / CACHE
     pipeline = None
@@ -95,14 +108,98 @@ def evaluate_command(
             on_progress=on_progress,
         )
     _told(found)
+    if references:
+        _compare(found, references, sandbox, out)
     print_out(f"results: {from_here(out)}")
+    _end(found)
+
+
+def _check_models(
+    answerer: list[str], writer: str | None, max_tokens: int | None, max_calls: int | None, max_cost: float | None
+) -> None:
+    """Raise for options without the model that they belong to, and for packages that the models lack."""
+    from merton.cognition.models.base import MODELS
+    from merton.experiment.dry_run import extras_of_models
+    from merton_studies.curation.roles import refuse_idle_limits
+
+    models = [*([writer] if writer else []), *(name for name in answerer if name in MODELS)]
+    ready("`merton curate evaluate`", *extras_of_models(models))
+    refuse_idle_limits(models, max_calls, max_cost, "--writer or --answerer")
+    if max_tokens is not None and not any(name in MODELS for name in answerer):
+        raise InputError("--max-tokens limits answers of models: name one with --answerer")
+    if writer and not answerer:
+        raise InputError("--writer tries its programs on an answerer: name one with --answerer")
+
+
+def _answerers(
+    names: list[str], predictions: list[str], pool: Pool, seed: int, max_tokens: int | None
+) -> list[Answerer]:
+    """Those of the options: live ones first, then those of logs, about which everything that does not fit is said."""
+    from merton_studies.harness.answerers import answerers
+    from merton_studies.harness.logs import logged
+
+    if not (names or predictions):
+        raise InputError("nothing is to be scored: name an answerer with --answerer, or a log with --predictions")
+    live = answerers(names, pool, seed=seed, max_tokens=max_tokens) if names else []
+    logs = logged(predictions, pool)
+    twice = {one.name for one in live} & {one.name for one in logs}
+    if twice:
+        raise InputError(f"--predictions and --answerer have the same name {min(twice)!r}: give the log another")
+    for one in logs:
+        for sentence in one.told:
+            print_err(f"merton: {sentence}")
+    return [*live, *logs]
+
+
+def _references(scorers: list[str], table: Path | None, pool: Pool) -> list[Reference]:
+    from merton_studies.harness.own_fidelity import refuse_shared
+    from merton_studies.harness.own_scorers import read_reference_scores, read_scorer
+
+    found: list[Reference] = [read_scorer(given, pool) for given in scorers]
+    if table is not None:
+        found.append(read_reference_scores(table, pool))
+    refuse_shared(found)
+    return found
+
+
+def _compare(found: Evaluation, references: list[Reference], sandbox: Runner, out: Path) -> None:
+    """Fidelity to the benchmarks' own scores, said and written."""
+    from merton_studies.harness.own_fidelity import TABLE, own_fidelity
+
+    with working("the benchmarks' own scorers"):
+        compared = own_fidelity(found.rows, references, sandbox, out)
+    for source, about in compared.about.items():
+        print_out(f"reference of {source}: {about['whose']}, {about['file']}, sha256 {about['sha256'][:16]}")
+    for one in compared.found:
+        if one.failed:
+            print_err(
+                f"merton: the scorer of {one.source} failed on {one.failed} answers of {one.answerer}, which have no "
+                f"score of it, the first because: {one.first_error}"
+            )
+        if one.agreement is None:
+            print_out(f"fidelity of {one.answerer} on {one.source}: undefined, no question has both scores")
+            continue
+        relative = "undefined" if one.fidelity is None else f"{100 * one.fidelity:.1f} %"
+        unknown = f", {one.missing} without a reference" if one.missing else ""
+        print_out(
+            f"fidelity of {one.answerer} on {one.source}: {100 * one.agreement:.1f} % of {one.n} questions with the "
+            f"same score {interval_text(one.interval.scaled(100) if one.interval else None, '.1f')}, by chance "
+            f"{100 * (one.floor or 0):.1f} %; mean {one.merton:.3f} by Merton, {one.reference:.3f} by the benchmark, "
+            f"fidelity {relative}; {one.differ} differ{unknown}"
+        )
+    if any(one.differ or one.failed for one in compared.found):
+        print_out(f"the questions that differ: {from_here(out / TABLE)}")
+
+
+def _end(found: Evaluation) -> None:
+    """Say who has no score, and end with the exit code of that."""
     for name, failure in found.failures.items():
         print_err(f"merton: {name} has no scores: {failure}; the same command asks it again")
     scoreless = [name for name, mean in found.scores.overall.items() if mean.mean is None]
     for name in scoreless:
         print_err(f"merton: {name} has no score: every question failed; the first reason is above")
     if found.failures or scoreless:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(PARTLY if len(scoreless) < len(found.scores.overall) else FAILED)
 
 
 def _written(
@@ -158,4 +255,4 @@ def _told(found: Evaluation) -> None:
         one = by_dimension["overall"]
         parts = (("overall", one.overall), ("scoring", one.scoring), ("inference", one.inference))
         told = ", ".join(f"{part} {'undefined' if value is None else f'{100 * value:.1f} %'}" for part, value in parts)
-        print_out(f"fidelity of {name}: {told} ({one.n} questions)")
+        print_out(f"fidelity of {name} to Merton's second implementation: {told} ({one.n} questions)")

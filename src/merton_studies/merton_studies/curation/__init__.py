@@ -26,6 +26,7 @@ __all__ = [
     "roles",
     "sampling",
     "sheet",
+    "speedup",
     "taxonomy",
     "voter_agreement",
 ]

@@ -56,7 +56,7 @@ class CataloguedModel:
         self.charge(key)
         found = self.cache.find([key]).get(key) if self.cache else None
         if found is not None:
-            return self._reply(json.loads(found.response), called=False)
+            return self._reply(json.loads(found.response), found.latency_s, called=False)
         images = self._images(question)
         try:
             said, latency_s = self._ask([images[place] for place in chosen], prompt, limit)
@@ -70,13 +70,13 @@ class CataloguedModel:
             return Reply("", unasked=f"{self.name} failed: {describe_error(error)}", called=True)
         if self.cache:
             self.cache.add([(key, CachedResponse(json.dumps(said), latency_s))])
-        return self._reply(said, called=True)
+        return self._reply(said, latency_s, called=True)
 
-    def _reply(self, said: Mapping[str, Any], called: bool) -> Reply:
+    def _reply(self, said: Mapping[str, Any], latency_s: float, called: bool) -> Reply:
         """A reply from its cached form."""
         if "failed" in said:
-            return Reply("", f"{self.name} failed: {said['failed']}", called)
-        return Reply(said["text"], "", called, said.get("truncated", False))
+            return Reply("", f"{self.name} failed: {said['failed']}", called, latency_s=latency_s)
+        return Reply(said["text"], "", called, said.get("truncated", False), latency_s)
 
     def _ask(self, images: list[Image], prompt: str, max_tokens: int) -> tuple[dict[str, Any], float]:
         """The response as it is cached, and its time [s]; raises InputError and the errors of the infrastructure."""

@@ -15,9 +15,11 @@ class Reply:
             question without any; "" where there is one.
         called: whether a model was called; False where the cache had the answer, or none is needed.
         truncated: whether the answer was cut off at its limit of tokens.
+        latency_s: time of the answer when it was made, also where the cache has it; None: as long as it takes now [s].
     """
 
     text: str
     unasked: str = ""
     called: bool = False
     truncated: bool = False
+    latency_s: float | None = None

@@ -146,6 +146,31 @@ def run_score(
     return _run(sandbox, {SCORE: program}, given, None, scored)
 
 
+def run_reference(
+    sandbox: Runner, program: str, function: str, cases: Sequence[Mapping[str, Any]], predictions: Sequence[str]
+) -> list[Outcome]:
+    """The result of a benchmark's own scorer for each case and prediction; True is 1 and False 0.
+
+    Args:
+        sandbox: where it runs.
+        program: text of its file.
+        function: of it, (question, prediction) -> 0..1.
+        cases, predictions: see `run_score`.
+    """
+    given = [{"case": dict(case), "prediction": said} for case, said in zip(cases, predictions, strict=True)]
+    files = {SCORE: _ADAPTER.format(function=function), "benchmark_scorer.py": program}
+    return _run(sandbox, files, given, None, scored)[0]
+
+
+_ADAPTER = """import benchmark_scorer
+
+
+def score(case, prediction):
+    value = benchmark_scorer.{function}(case, prediction)
+    return float(value) if isinstance(value, bool) else value
+"""
+
+
 def _run(
     sandbox: Runner,
     programs: Mapping[str, str],

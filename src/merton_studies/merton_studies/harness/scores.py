@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from merton_studies.curation.question import Question
 
 SCORES, SUMMARY = "scores.parquet", "scores.json"
 OVERALL = "overall"
+REASONS = 3
+"""Different reasons for questions without a score that are told. Ours."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,23 @@ def write_predictions(rows: Sequence[ScoredAnswer], out: Path) -> None:
     _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"}, {"cut_off"})
 
 
-def write_scores(rows: Sequence[ScoredAnswer], scores: Scores, out: Path) -> None:
-    """Write scores.parquet, blank where a row has no score, and scores.json."""
+def reasons_of(rows: Sequence[ScoredAnswer], name: str) -> list[tuple[str, int]]:
+    """Why an answerer has questions without a score: the `REASONS` commonest reasons, and the number of each."""
+    told = [row.unasked or row.error.splitlines()[-1] for row in rows if row.answerer == name and row.score is None]
+    return Counter(told).most_common(REASONS)
+
+
+def write_scores(
+    rows: Sequence[ScoredAnswer], scores: Scores, out: Path, failures: Mapping[str, str] | None = None
+) -> None:
+    """Write scores.parquet, blank where a row has no score, and scores.json.
+
+    Args:
+        rows: of the answerers in `scores`.
+        scores: see `scores_of`.
+        out: folder.
+        failures: answerers without any row, to the reason.
+    """
     names = list(scores.overall)
     columns: dict[str, list[Any]] = {"agent": names}
     for row in rows:
@@ -150,10 +168,16 @@ def write_scores(rows: Sequence[ScoredAnswer], scores: Scores, out: Path) -> Non
             "unasked": scores.unasked[name],
             "cut_off": scores.cut_off[name],
             "cut_off_blank": scores.cut_off_blank[name],
+            "reasons": reasons_of(rows, name),
         }
         for name in names
     }
-    summary = {"form": "merton scores 1", "made": dict(scores.made), "answerers": found}
+    summary = {
+        "form": "merton scores 1",
+        "made": dict(scores.made),
+        "answerers": found,
+        "failures": dict(failures or {}),
+    }
     write_file(out / SUMMARY, (json.dumps(summary, indent=1) + "\n").encode())
 
 
