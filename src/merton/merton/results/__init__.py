@@ -16,6 +16,7 @@ __all__ = [
     "peers",
     "records",
     "schema",
+    "sheets",
     "store",
     "tables",
     "text",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
+from merton.results.sheets import sheet_rows
 from merton.results.tables import READABLE, Row, named_rows, plain_text
 from merton.results.text import one_line
 
@@ -67,33 +68,16 @@ def read_log(path: Path) -> tuple[str, list[Entry]]:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    if path.suffix.lower() == ".xlsx":
-        yield from _sheet(path)
+    if path.suffix.lower() == ".xlsx":  # as VLMEvalKit writes it unless PRED_FORMAT says otherwise
+        yield from _with_letters(sheet_rows(path, (PREDICTION,)))
     else:
-        yield from named_rows(path, (*READABLE, ".json"))
+        yield from named_rows(path, (*READABLE, ".json", ".xlsx"))
 
 
-def _sheet(path: Path) -> Iterator[Row]:
-    """The first sheet of a workbook, as VLMEvalKit writes it unless PRED_FORMAT says otherwise."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise InputError(
-            f"{path}: to read .xlsx, install openpyxl; or save the sheet as .csv, or let VLMEvalKit write .tsv by "
-            "PRED_FORMAT=tsv"
-        ) from None
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    try:
-        rows = list(
-            openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
-        )
-    except Exception as error:  # a workbook may be damaged in many ways
-        raise InputError(f"{path} is no readable .xlsx file: {one_line(error, 100)}") from None
-    header = [plain_text(cell) for cell in rows[0]] if rows else []
-    for number, cells in enumerate(rows[1:], 2):
-        if any(cell is not None for cell in cells):
-            yield f"{path}, row {number}", dict(zip(header, cells, strict=False))
+def _with_letters(rows: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Row]:
+    """Rows of a sheet, whose columns are in small letters, with those of choices in large ones."""
+    for where, row in rows:
+        yield where, {name.upper() if len(name) == 1 else name: cell for name, cell in row.items()}
 
 
 def _of_table(where: str, row: Mapping[str, Any], key: str) -> Entry:

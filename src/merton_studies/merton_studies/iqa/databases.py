@@ -7,18 +7,17 @@ Nothing is downloaded. LIVE release 2 (Sheikh et al. 2005), TID2013 (Ponomarenko
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-from xml.etree import ElementTree
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.perception.quality.pairs import ImagePair
+from merton.results.sheets import sheet_rows
 from merton.results.tables import file_bytes, plain_number, read_cells
 from merton.results.text import one_line
 
@@ -191,7 +190,9 @@ _CSIQ_COLUMNS = ("image", "dst_type", "dst_lev", "dmos")
 
 def _csiq(folder: Path) -> Iterator[Row]:
     """`csiq.DMOS.xlsx` has a sheet with image, dst_idx, dst_type, dst_lev, dmos_std and dmos, a row for each image."""
-    rows = _sheet_with(folder / "csiq.DMOS.xlsx", _CSIQ_COLUMNS)
+    labels = folder / "csiq.DMOS.xlsx"
+    _content(labels)
+    rows = [row for _, row in sheet_rows(labels, _CSIQ_COLUMNS) if row["image"]]
     references = _by_lower_name(folder / "src_imgs")
     images = {kind: _by_lower_name(folder / "dst_imgs" / kind) for kind in CSIQ_FOLDERS.values()}
     for row in rows:
@@ -206,50 +207,6 @@ def _csiq(folder: Path) -> Iterator[Row]:
             references.get(f"{image}.png".lower(), folder / "src_imgs" / f"{image}.png"),
             _number("csiq", row["dmos"]),
         )
-
-
-_SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-
-
-def _sheet_with(file: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """The rows below the first line with these columns, of the first sheet of an .xlsx file that has one."""
-    _content(file)
-    try:
-        with zipfile.ZipFile(file) as book:
-            texts = _shared_texts(book)
-            sheets = sorted(name for name in book.namelist() if re.fullmatch(r"xl/worksheets/sheet\d+\.xml", name))
-            tables = [_cells(ElementTree.fromstring(book.read(name)), texts) for name in sheets]
-    except (zipfile.BadZipFile, ElementTree.ParseError, KeyError, ValueError, IndexError) as error:
-        raise InputError(f"{file.name} is no readable .xlsx file: {one_line(error, 100)}") from None
-    for table in tables:
-        for place, line in enumerate(table):
-            at = {value.strip().lower(): column for column, value in line.items()}
-            if set(columns) <= set(at):
-                below = [row for row in table[place + 1 :] if row.get(at[columns[0]])]
-                return [{name: row.get(at[name], "") for name in columns} for row in below]
-    raise InputError(f"{file.name} has no sheet with the columns {', '.join(columns)}")
-
-
-def _shared_texts(book: zipfile.ZipFile) -> list[str]:
-    if "xl/sharedStrings.xml" not in book.namelist():
-        return []
-    tree = ElementTree.fromstring(book.read("xl/sharedStrings.xml"))
-    return ["".join(part.text or "" for part in item.iter(f"{_SHEET}t")) for item in tree.iter(f"{_SHEET}si")]
-
-
-def _cells(sheet: Any, texts: Sequence[str]) -> list[dict[str, str]]:
-    """Each row as column letters to text."""
-    rows = []
-    for row in sheet.iter(f"{_SHEET}row"):
-        found = {}
-        for cell in row.iter(f"{_SHEET}c"):
-            value = "".join(part.text or "" for part in cell if part.tag in (f"{_SHEET}v", f"{_SHEET}is"))
-            if cell.get("t") == "inlineStr":
-                value = "".join(part.text or "" for part in cell.iter(f"{_SHEET}t"))
-            letters = re.sub(r"\d", "", cell.get("r", ""))
-            found[letters] = texts[int(value)] if cell.get("t") == "s" else value
-        rows.append(found)
-    return rows
 
 
 DATABASES = {
