@@ -28,7 +28,10 @@ def build_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the benchmark; one that was begun is finished.")],
     taxonomy: Annotated[
-        str | None, typer.Option(help="Dimensions by name or file; without it models find them.", metavar="NAME|FILE")
+        str | None,
+        typer.Option(
+            help="Dimensions by name or file; else models find them, or the pool has them.", metavar="NAME|FILE"
+        ),
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
     shots: Annotated[
@@ -46,7 +49,8 @@ def build_command(
 ) -> None:
     """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
 
-    With --taxonomy and no option that names a model, everything is computed. After a kill, the same command goes on.
+    Without an option that names a model, everything is computed; then without --taxonomy, dimensions are the labels of
+    the questions if each has one, else the paper's eight. After a kill, the same command goes on.
     """
     from merton_studies.curation.curate import Wanted, curate
     from merton_studies.curation.pool import read_pool
@@ -58,6 +62,8 @@ def build_command(
         )
     for sentence in (*found.made.get("induction", {}).get("left_out", ()), *found.made.get("invalid_votes", ())):
         print_err(f"merton: {sentence}")
+    if "dimensions" in found.made:
+        print_out(found.made["dimensions"])
     for row in found.rows:
         print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
     print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")

@@ -9,6 +9,7 @@ import typer
 
 from merton.cli.console import from_here, print_out
 from merton.cli.tree import needs
+from merton.errors import InputError
 
 
 @needs("dataset")
@@ -18,9 +19,15 @@ def page_command(
         Path | None, typer.Option(help="The pool that it is from, for questions that were dropped.")
     ] = None,
     scores: Annotated[Path | None, typer.Option(help="Folder of `merton curate evaluate`.")] = None,
+    full: Annotated[
+        Path | None, typer.Option(help="The same of the full pool, for the table of times and speedup.csv.")
+    ] = None,
 ) -> None:
     """Write index.html of a curated benchmark again, with the scores of models by dimension."""
     from merton_studies.curation.page import write_page
     from merton_studies.curation.pool import read_pool
 
-    print_out(from_here(write_page(curation, read_pool(pool) if pool else None, scores).absolute()))
+    if full is not None and scores is None:
+        raise InputError("--full is compared with --scores: name that folder, too")
+    times = (full, scores) if full is not None and scores is not None else None
+    print_out(from_here(write_page(curation, read_pool(pool) if pool else None, scores, times).absolute()))

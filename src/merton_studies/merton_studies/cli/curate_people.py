@@ -108,6 +108,17 @@ def ranking_command(
     if left_out:
         print_out(f"{left_out} questions that some model has no score of were left out")
     _show(found)
+    if full is not None:
+        _show_times(full, scores)
+
+
+def _show_times(full: Path, scores: Path) -> None:
+    from merton_studies.curation.speedup import COST, speed_ups
+
+    has_times = all((folder / COST).is_file() for folder in (full, scores))
+    for row in speed_ups(full, scores) if has_times else ():
+        told = "undefined" if row.ratio is None else f"{row.ratio:.1f} times faster"
+        print_out(f"time of {row.model}: {row.pool_s:.2f} s full, {row.benchmark_s:.2f} s curated, {told}")
 
 
 def _show(found: Comparison) -> None:

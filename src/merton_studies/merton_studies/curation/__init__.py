@@ -12,6 +12,7 @@ __all__ = [
     "curate",
     "curated",
     "embedding",
+    "given",
     "importing",
     "induced",
     "induction",

@@ -37,6 +37,7 @@ from merton_studies.curation.curated import (
     read_curated,
 )
 from merton_studies.curation.embedding import Embeddings, embed, embed_texts, text_embedder
+from merton_studies.curation.given import given
 from merton_studies.curation.induction import Induction, Iterations, induce
 from merton_studies.curation.page import write_page
 from merton_studies.curation.pool import Pool
@@ -57,7 +58,8 @@ class Wanted:
     """The request to a curation.
 
     Attributes:
-        taxonomy: name or file of dimensions; None: the proposer and the reviewer of `chosen` find them.
+        taxonomy: name or file of dimensions; None: the proposer and the reviewer of `chosen` find them, and without
+            models they are those of `given`.
         keep: most questions of a dimension (K of equation 5).
         shots: labelled questions of each dimension that teach the voters without an LLM; 0: they have the definitions.
         seed: of everything that is drawn.
@@ -121,20 +123,25 @@ def curate(
         if wanted.taxonomy is not None:
             read_taxonomy(wanted.taxonomy)
         check(wanted.chosen)
-        if wanted.taxonomy is None and not (wanted.chosen.proposer and wanted.chosen.reviewer):
-            raise InputError("without --taxonomy, models find the dimensions: name them with --proposer and --reviewer")
+        known = given(pool) if _is_given(wanted) else None
         claim(out / SETTINGS, about, "a curation")
         texts = Remembered(embed_texts)
         vectors = embed(pool, out / WORK / "vectors.sqlite", step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"
         with roles(wanted.chosen, lambda: zero_shot_voters(texts), pool, out, answers, wanted.seed) as who:
             rows = without_restatements(pool, vectors)
-            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, rows, texts, step)
-            voters = shot_voters(taxonomy, shots, texts) if shots else who.voters
+            if known is None:
+                taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, rows, texts, step)
+                voters = shot_voters(taxonomy, shots, texts) if shots else who.voters
+            else:
+                taxonomy, induction = known[0], None
+                voters = (known[1],) if known[1] else who.voters
             assignment = assign(pool, taxonomy, voters, step)
             with step("sample"):
                 kept = _sampled(assignment, vectors, rows, wanted)
             told = _told(about, who, vectors, len(rows), assignment, induction)
+            if known is not None:
+                told["dimensions"] = known[2]
             told["shots"] = [shot.question.id for shot in shots]
             if invalid := told_invalid(assignment, voters):
                 told["invalid_votes"] = invalid
@@ -150,6 +157,15 @@ def curate(
             write_card(out)
             write_page(out, pool)
         return read_curated(out)
+
+
+def _is_given(wanted: Wanted) -> bool:
+    """Whether the pool alone says which dimensions there are: no taxonomy is named, and no model in any role."""
+    if wanted.taxonomy is not None or (wanted.chosen.proposer and wanted.chosen.reviewer):
+        return False
+    if wanted.chosen.models:
+        raise InputError("without --taxonomy, models find the dimensions: name them with --proposer and --reviewer")
+    return True
 
 
 def _shots(pool: Pool, wanted: Wanted) -> list[Shot]:

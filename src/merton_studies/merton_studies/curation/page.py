@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from merton.errors import InputError
 from merton.files import write_file
 from merton.pages.environment import environment
 from merton.pages.words import flat
@@ -19,6 +20,7 @@ from merton_studies.curation import page_figures
 from merton_studies.curation.curated import PAGE, Curated, read_curated
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
+from merton_studies.curation.speedup import SpeedUp, speed_ups, write_speed_ups
 from merton_studies.curation.taxonomy import OTHER
 
 SECTIONS = {
@@ -29,6 +31,8 @@ SECTIONS = {
     "maps": "Maps",
     "examples": "Questions",
     "models": "Models",
+    "fidelity": "The benchmarks' own scores",
+    "time": "Time",
     "sources": "Sources, licences, provenance",
 }
 """Anchor of a section to its heading, in the order of the page."""
@@ -55,13 +59,16 @@ class Shown:
     picture: str | None
 
 
-def write_page(folder: Path, pool: Pool | None = None, scores: Path | None = None) -> Path:
+def write_page(
+    folder: Path, pool: Pool | None = None, scores: Path | None = None, times: tuple[Path, Path] | None = None
+) -> Path:
     """Write index.html into the folder of a curation, from the files that are there; returns its path.
 
     Args:
         folder: of the curation.
         pool: that was sampled from, for the texts and pictures of questions that were dropped; None: they are left out.
         scores: folder of `merton curate evaluate`, for the table of models by dimension; None: without it.
+        times: such folders of the pool and of the benchmark, for the table of times and speedup.csv; None: without.
 
     Raises:
         InputError: no curation, or a file of it that is damaged.
@@ -90,6 +97,8 @@ def write_page(folder: Path, pool: Pool | None = None, scores: Path | None = Non
             ],
             maps=_maps(curated),
             models=_models(scores, curated),
+            fidelities=_fidelities(scores),
+            speed=_speed(times, folder),
             by_source=_by_source(curated, everything),
             provenance=flat(curated.made),
             ended=curated.made.get("induction", {}).get("reason", "") if curated.rounds else "",
@@ -177,7 +186,27 @@ def _models(scores: Path | None, curated: Curated) -> dict[str, Any] | None:
     names = sorted(answerers, key=lambda name: (-(answerers[name]["overall"]["mean"] or 0.0), name))
     there = {dimension for one in answerers.values() for dimension in one["dimensions"]}
     order = [name for name in curated.taxonomy.names if name in there]
-    return {"names": names, "answerers": answerers, "dimensions": [*order, *sorted(there - set(order))]}
+    dimensions = [*order, *sorted(there - set(order))]
+    return {"names": names, "answerers": answerers, "dimensions": dimensions, "failures": found.get("failures", {})}
+
+
+def _fidelities(scores: Path | None) -> dict[str, Any]:
+    """benchmark_fidelity.json of `merton curate evaluate`, where references were given; else empty."""
+    file = scores / "benchmark_fidelity.json" if scores else None
+    return json_object(file) if file and file.is_file() else {}
+
+
+def _speed(times: tuple[Path, Path] | None, folder: Path) -> list[SpeedUp]:
+    """The table of times, which is also written; empty without times."""
+    if times is None:
+        return []
+    rows = speed_ups(*times)
+    if not rows:
+        raise InputError(
+            f"no model has times in {times[0]} and in {times[1]}: evaluate the same ones on both; a log has no times"
+        )
+    write_speed_ups(rows, folder)
+    return rows
 
 
 def _by_source(curated: Curated, everything: Pool) -> list[tuple[Any, int, int]]:

@@ -65,7 +65,10 @@ class CurationDemo:
     @property
     def time_ratio(self) -> float:
         """Time of the graded oracles on the pool by that on the small benchmark."""
-        return float(self.full.cost["process_s"] / self.small.cost["process_s"])
+        full, small = (
+            sum(one["seconds"] for one in found.cost["answerers"].values()) for found in (self.full, self.small)
+        )
+        return float(full / small)
 
 
 def demonstrate(
@@ -96,13 +99,13 @@ def demonstrate(
         found = []
         for folder, asked, names in (
             (SCORES, curated.pool, MODELS),
-            (f"{LADDER}/pool", pool, ("graded",)),
-            (f"{LADDER}/benchmark", curated.pool, ("graded",)),
+            (f"{LADDER}/{POOL}", pool, ("graded",)),
+            (f"{LADDER}/{BENCHMARK}", curated.pool, ("graded",)),
         ):
             with about(step, folder)("run answerers") as on_progress:
                 made = answerers(names, asked)
                 found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=on_progress))
-        write_page(out / BENCHMARK, pool, out / SCORES)
+        write_page(out / BENCHMARK, pool, out / SCORES, (out / LADDER / POOL, out / LADDER / BENCHMARK))
         models, full, small = found
         agreed = _agreement(full, small)
         return CurationDemo(pool, curated, _kappa(pool, curated), models, full, small, agreed)
