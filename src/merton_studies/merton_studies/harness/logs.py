@@ -18,7 +18,7 @@ from merton.results.text import counted, one_line
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question
 from merton_studies.harness.log_files import Entry, read_log
-from merton_studies.harness.reference import reference_score
+from merton_studies.harness.measures import exact_match
 from merton_studies.harness.reply import Reply
 
 SHOWN = 60
@@ -178,7 +178,7 @@ def _placed(name: str, path: Path, entries: Sequence[Entry], places: Places, sai
         said[question.id].append(entry)
         if entry.target and question.answer:
             judged += 1
-            unlike += [] if reference_score(question, entry.target) else [entry]
+            unlike += [] if exact_match(question, entry.target) else [entry]
     if len(unmatched) == len(entries):
         raise InputError(
             f"{path}: none of its {counted(len(entries), 'row')} is about a question of the benchmark; the first is "

@@ -99,6 +99,7 @@ def own_fidelity(
     scored = [row for row in rows if row.score is not None]
     found, table, about = [], [], {}
     with locked_folder(out, "merton curate evaluate"):
+        (out / PIECES).mkdir(exist_ok=True)
         for reference in references:
             about |= dict.fromkeys(reference.sources, reference.about)
             own = [row for row in scored if row.question.source in reference.sources]
