@@ -128,6 +128,26 @@ def test_with_a_taxonomy_nothing_is_induced(pool: Pool, tmp_path: Path) -> None:
     assert {one.meta["assigned"] for one in found.pool.questions} <= set(found.taxonomy.names)
 
 
+def test_without_a_model_a_pool_with_labels_keeps_its_own(pool: Pool, tmp_path: Path) -> None:
+    questions = [one.model_copy(update={"dimension": one.id.split("-")[0]}) for one in pool.questions]
+    labelled = Pool.of(questions, pool.sources.values(), pool.folder)
+    found = curate(labelled, tmp_path / "out", Wanted(keep=6))
+    assert found.taxonomy.names == ("SpatGeo", "QuantNum", "AffdFunc")
+    assert found.assignment.dimension == tuple(one.dimension for one in labelled.questions)
+    assert found.balance.kept == {"SpatGeo": 6, "QuantNum": 6, "AffdFunc": 6}
+    assert found.made["dimensions"].startswith("dimensions: the 3 that the questions are labelled with")
+    assert found.made["voters"] == ["the pool's labels"]
+
+
+def test_without_a_model_and_labels_the_papers_dimensions_are_voted_on(pool: Pool, tmp_path: Path) -> None:
+    found = curate(pool, tmp_path / "out", Wanted(keep=6))
+    assert found.taxonomy == read_taxonomy("a2eval")
+    assert found.made["dimensions"].endswith("named, and 72 of 72 questions have no label")
+    assert len(found.assignment.voters) == 5
+    with pytest.raises(InputError, match="without --taxonomy, models find the dimensions: name them with --proposer"):
+        whole._is_given(Wanted(chosen=Chosen(proposer="alone")))
+
+
 def test_votes_that_a_model_never_gives_are_said_with_the_benchmark(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +166,6 @@ def test_votes_that_a_model_never_gives_are_said_with_the_benchmark(
     ("wanted", "sentence"),
     [
         (Wanted("a2evil", keep=6), "unknown taxonomy 'a2evil'"),
-        (Wanted(keep=6), "without --taxonomy, models find the dimensions: name them with --proposer and --reviewer"),
         (Wanted(keep=6, chosen=Chosen(proposer="gtp")), "unknown vlm 'gtp'"),
         (Wanted(keep=6, chosen=Chosen(proposer="describe")), "describe answers questions about pictures alone"),
         (Wanted(keep=6, chosen=Chosen(assigners=("describe", "oracle"), voters=1)), "--voters must be at least that"),

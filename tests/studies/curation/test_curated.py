@@ -130,6 +130,35 @@ def test_the_page_has_every_section_and_asks_for_nothing(made: tuple[Path, Pool]
     assert (out / "index.html").read_text() == text
 
 
+def test_the_page_tells_reasons_references_and_times(made: tuple[Path, Pool], tmp_path: Path) -> None:
+    out, everything = made
+    scores = miniature.scores(tmp_path / "scores")
+    told = json.loads((scores / "scores.json").read_text())
+    told["answerers"]["blind"]["reasons"] = [["no <picture>", 2]]
+    told["failures"] = {"dead": "the server is gone"}
+    (scores / "scores.json").write_text(json.dumps(told))
+    one = {"source": "web", "answerer": "sharp", "n": 9, "agreement": 0.75, "interval": [0.5, 0.9], "floor": 0.25}
+    one |= {"merton": 0.5, "reference": 0.4, "fidelity": 0.75, "differ": 2, "failed": 1, "missing": 0}
+    about = {"whose": "the benchmark's own scorer", "file": "own.py", "function": "hit", "sha256": "ab" * 32}
+    found = {"references": {"web": about}, "compared": [{**one, "first_error": "ValueError: <no> rule"}]}
+    (scores / "benchmark_fidelity.json").write_text(json.dumps(found))
+    for folder, seconds in ((scores, 2.0), (tmp_path / "full", 9.0)):
+        folder.mkdir(exist_ok=True)
+        (folder / "cost.json").write_text(json.dumps({"answerers": {"sharp": {"questions": 6, "seconds": seconds}}}))
+    page = Page(write_page(out, everything, scores, (tmp_path / "full", scores)).read_text())
+    assert {"fidelity", "time"} <= set(page.ids)
+    assert "blind, questions without a score: 2 × no <picture>" in page.text
+    assert "dead has no scores: the server is gone" in page.text
+    assert "web: the benchmark's own scorer, own.py, hit, SHA-256 abababababababab" in page.text
+    assert "75 [50, 90]" in page.text
+    assert "The scorer of web failed on answers of sharp: ValueError: <no> rule" in page.text
+    assert "4.5" in page.text
+    assert (out / "speedup.csv").read_text().splitlines()[1] == "sharp,6,9.0,6,2.0,4.5"
+    (tmp_path / "full" / "cost.json").write_text(json.dumps({"answerers": {}}))
+    with pytest.raises(InputError, match="no model has times in"):
+        write_page(out, everything, scores, (tmp_path / "full", scores))
+
+
 def test_card_and_page_say_what_was_not_valid(tmp_path: Path) -> None:
     miniature.make(tmp_path / "pool", tmp_path / "out")
     out = tmp_path / "out"

@@ -130,7 +130,10 @@ def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: py
     assert "nothing was scored" in ended.output
     done = CliRunner().invoke(app, [*words, "--fidelity"])
     assert done.exit_code == 0, done.output
-    assert "fidelity of chance: overall 100.0 %, scoring 100.0 %, inference 100.0 % (12 questions)" in done.output
+    assert (
+        "fidelity of chance to Merton's second implementation: overall 100.0 %, scoring 100.0 %, inference 100.0 %"
+        in done.output
+    )
 
 
 def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
         CliRunner().invoke(app, [*words, "--writer", "describe", "--max-cost", "3"], catch_exceptions=False)
 
 
-def test_a_model_that_failed_at_every_question_ends_the_command_with_1(
+def test_a_model_that_failed_at_every_question_leaves_the_others_and_ends_with_3(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -152,7 +155,9 @@ def test_a_model_that_failed_at_every_question_ends_the_command_with_1(
         len(MODELS)  # reads the catalogue
         monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
         ended = CliRunner().invoke(app, [*words, "--answerer", "chance"])
-    assert ended.exit_code == 1, ended.output
+        alone = CliRunner().invoke(app, words)
+    assert ended.exit_code == 3, ended.output
+    assert alone.exit_code == 1, alone.output  # nothing has a score
     assert "scripted has no score: every question failed" in ended.stderr
     assert "chance: " in ended.stdout
 
@@ -172,11 +177,34 @@ def test_limits_hold_for_answerers_and_what_was_cut_off_is_said(
             assert spent.exit_code == 3, spent.output
             assert len(wire.requests) == 3
         done = CliRunner().invoke(app, [*both, "--max-tokens", "700"])
-        assert done.exit_code == 1, done.output  # no question has a score
+        assert done.exit_code == 3, done.output  # no question of the model has a score
         assert [request.body["max_tokens"] for request in wire.requests] == [32] * 3 + [700] * 4
     assert "4 cut off, 4 of them before any answer: raise --max-tokens" in done.output
     with pytest.raises(InputError, match="--max-tokens limits answers of models"):
         CliRunner().invoke(app, [*words, "--answerer", "chance", "--max-tokens", "9"], catch_exceptions=False)
+
+
+def test_the_command_scores_a_log_and_compares_it_with_the_benchmarks_own_scorer(tmp_path: Path) -> None:
+    write_pool(pool(6), tmp_path / "pool")
+    (tmp_path / "log.csv").write_text("id,prediction\nq000,red cube\nq001,0.25\nq003,yes\nq999,yes\n")
+    (tmp_path / "own.py").write_text("def hit(question, prediction):\n    return prediction != '0.25'\n")
+    words = ["curate", "evaluate", str(tmp_path / "pool"), "-o", str(tmp_path / "out")]
+    words += ["--predictions", f"qwen={tmp_path / 'log.csv'}", "--scorer", f"made={tmp_path / 'own.py'}:hit"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "qwen: 1 row of log.csv about no question of the benchmark, such as 'q999'" in done.stderr
+    assert "3 without an answer, the first because: no prediction in log.csv" in done.stdout
+    assert "reference of made: the benchmark's own scorer, own.py, sha256 " in done.stdout
+    assert "fidelity of qwen on made: 66.7 % of 3 questions with the same score" in done.stdout
+    for more, sentence in (
+        (["--answerer", "qwen"], "unknown answerer 'qwen'"),
+        (["--writer", "describe"], "--writer tries its programs on an answerer: name one with --answerer"),
+        (["--predictions", f"chance={tmp_path / 'log.csv'}", "--answerer", "chance"], "have the same name 'chance'"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            CliRunner().invoke(app, [*words, *more], catch_exceptions=False)
+    with pytest.raises(InputError, match="nothing is to be scored"):
+        CliRunner().invoke(app, words[:5], catch_exceptions=False)
 
 
 def test_no_program_is_judged_by_an_answer_that_was_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
