@@ -19,7 +19,8 @@ SECTIONS = {
     "Start": ("README", "use/installing", "reference/glossary", "reference/limits", "use/troubleshooting"),
     "Tutorials": (
         *("use/tutorials/your_vla", "use/tutorials/your_images", "use/tutorials/your_distortion", "use/python"),
-        *("use/tutorials/your_leaderboard", "use/tutorials/your_ratings", "use/tutorials/the_lab"),
+        *("use/tutorials/your_leaderboard", "use/tutorials/your_ratings", "use/tutorials/your_questions"),
+        "use/tutorials/the_lab",
         *("use/your_simulator", "use/recipes", "studies/map"),
     ),
     "Experiments": (

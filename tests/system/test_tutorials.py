@@ -102,6 +102,14 @@ def test_your_world_model_board_is_that_by_hand(tmp_path: Path, hook: Path) -> N
     assert scores == {"north": [pytest.approx(4 / 3), pytest.approx(8 / 3)], "south": [pytest.approx(4 / 3)] * 2}
 
 
+def test_your_questions_become_a_curated_benchmark(tmp_path: Path) -> None:
+    """With the extra curation, which the page installs."""
+    pytest.importorskip("sentence_transformers", reason="the extra `curation` is not installed")
+    run_page(ROOT / "docs/use/tutorials/your_questions.md", tmp_path, tmp_path / "nothing is hidden")
+    page = (tmp_path / "benchmark" / "index.html").read_text(encoding="utf-8")
+    assert "the benchmark&#39;s own scorer, own.py" in page
+
+
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path, hook)
     assert (tmp_path / "board.pdf").exists()
