@@ -53,7 +53,7 @@ def speed_ups(pool: Path, benchmark: Path) -> list[SpeedUp]:
     columns = zip(
         *((row.pool_questions, row.pool_s, row.benchmark_questions, row.benchmark_s) for row in rows), strict=True
     )
-    return [*rows, SpeedUp(TOTAL, *(sum(column) for column in columns))]  # type: ignore[arg-type]
+    return [*rows, SpeedUp(TOTAL, *(sum(column) for column in columns))]
 
 
 def _times(folder: Path) -> dict[str, tuple[int, float]]:

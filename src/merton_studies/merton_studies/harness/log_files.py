@@ -94,7 +94,8 @@ def _of_table(where: str, row: Mapping[str, Any], key: str) -> Entry:
 
 def _of_lmms_eval(where: str, row: Mapping[str, Any]) -> Entry:
     """A sample: the document's own id counts before its place in the split, `filtered_resps` before `resps`."""
-    doc = row.get("doc") if isinstance(row.get("doc"), dict) else {}
+    given = row.get("doc")
+    doc: dict[str, Any] = given if isinstance(given, dict) else {}
     ids = [plain_text(doc.get(name)) for name in IDS if not isinstance(doc.get(name), dict | list)]
     names = tuple(filter(None, (*ids, plain_text(row.get("doc_id")))))
     if not names:

@@ -97,7 +97,9 @@ def own_fidelity(
     """
     refuse_shared(references)
     scored = [row for row in rows if row.score is not None]
-    found, table, about = [], [], {}
+    found: list[OwnFidelity] = []
+    table: list[tuple[Any, ...]] = []
+    about: dict[str, dict[str, Any]] = {}
     with locked_folder(out, "merton curate evaluate"):
         (out / PIECES).mkdir(exist_ok=True)
         for reference in references:
@@ -148,8 +150,8 @@ def _compared(source: str, name: str, rows: Sequence[ScoredAnswer], marks: Marks
 def _by_chance(one: np.ndarray, other: np.ndarray) -> float:
     """The share of all pairs of a score of one column and one of the other that are the same."""
     ordered = np.sort(other)
-    low, high = (np.searchsorted(ordered, one + end, side) for end, side in ((-SAME, "left"), (SAME, "right")))
-    return float((high - low).mean() / len(ordered))
+    up_to = np.searchsorted(ordered, one + SAME, "right")
+    return float((up_to - np.searchsorted(ordered, one - SAME, "left")).mean() / len(ordered))
 
 
 def _line(row: ScoredAnswer, marks: Marks) -> tuple[Any, ...] | None:
