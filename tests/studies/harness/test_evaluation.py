@@ -467,6 +467,26 @@ def test_a_model_that_raises_on_a_question_ends_neither_the_others_nor_its_other
     assert found.failures == {}
 
 
+class Unbuildable(Picky):
+    """An adapter whose driver is missing."""
+
+    @classmethod
+    def from_entry(cls, entry: ModelEntry) -> Picky:
+        raise ValueError("the driver is not there")
+
+
+def test_a_model_that_cannot_be_built_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = ModelEntry(name="broken", description="-", adapter="test_evaluation:Unbuildable")
+    monkeypatch.setattr(MODELS, "_entries", {**MODELS, "broken": entry})
+    found = evaluate(pool(6), answerers(["broken", "chance"], pool(6)), tmp_path, sandbox=Unguarded())
+    assert {row.answerer for row in found.rows} == {"chance"}
+    assert str(found.failures["broken"]).startswith("broken cannot be built: ValueError: the driver is not there")
+    told = json.loads((tmp_path / SUMMARY).read_text())
+    assert told["failures"] == {"broken": str(found.failures["broken"])}
+    with pytest.raises(InfrastructureError, match="broken cannot be built"):
+        evaluate(pool(6), answerers(["broken"], pool(6)), tmp_path / "alone", sandbox=Unguarded())
+
+
 def test_a_server_that_fails_ends_its_own_answerer_alone(tmp_path: Path) -> None:
     dead, alive = Counting(fails_at=3, name="dead"), Counting(name="alive")
     found = evaluate(pool(12), [dead, alive], tmp_path, sandbox=Unguarded())

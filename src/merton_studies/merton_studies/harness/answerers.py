@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from merton.cognition.words import VERSION as WORDS_VERSION
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.seeding import generator
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import Question, questions_sha256
@@ -72,6 +72,29 @@ class Computed:
     def answer(self, question: Question, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> Reply:
         """See `Answerer.answer`."""
         return Reply(in_form(question, self.about(question), prompt))
+
+
+@dataclass(frozen=True)
+class Unbuilt:
+    """A model that could not be built: it answers nothing, and the others of an evaluation go on.
+
+    Attributes:
+        name: of the catalogue.
+        error: why.
+    """
+
+    name: str
+    error: InfrastructureError
+    cost_per_1000: float = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The reason."""
+        return {"unbuilt": str(self.error)}
+
+    def answer(self, question: Question, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> Reply:
+        """Raises the error."""
+        raise self.error
 
 
 def in_form(question: Question, answer: str, prompt: str) -> str:
@@ -144,7 +167,10 @@ def _catalogued(name: str, pool: Pool, max_tokens: int | None) -> Answerer:
 
     if name not in MODELS:
         raise UnknownNameError("answerer", name, [*COMPUTED, *MODELS])
-    return CataloguedModel(MODELS[name].limited(max_tokens), pool)
+    try:
+        return CataloguedModel(MODELS[name].limited(max_tokens), pool)
+    except InfrastructureError as error:
+        return Unbuilt(name, error)
 
 
 def _skill(name: str) -> float:
