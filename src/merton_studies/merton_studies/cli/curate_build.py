@@ -29,9 +29,7 @@ def build_command(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the benchmark; one that was begun is finished.")],
     taxonomy: Annotated[
         str | None,
-        typer.Option(
-            help="Dimensions by name or file; else models find them, or the pool has them.", metavar="NAME|FILE"
-        ),
+        typer.Option(help="Dimensions by name or file; else as above.", metavar="NAME|FILE"),
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
     shots: Annotated[
@@ -49,8 +47,8 @@ def build_command(
 ) -> None:
     """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
 
-    Without an option that names a model, everything is computed; then without --taxonomy, dimensions are the labels of
-    the questions if each has one, else the paper's eight. After a kill, the same command goes on.
+    Without a model everything is computed; without --taxonomy, too, the labels of the questions are the dimensions if
+    each has one, else the paper's eight are. After a kill, the same command goes on.
     """
     from merton_studies.curation.curate import Wanted, curate
     from merton_studies.curation.pool import read_pool
