@@ -14,6 +14,7 @@ from merton.errors import InputError
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
+    from merton.leaderboard.published.world_model import Evaluation
 
 GroundTruthOption = Annotated[
     Path | None,
@@ -60,13 +61,14 @@ def world_model_command(
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
+    from merton.leaderboard.published.tables import world_model_board
+
     show_world_model_board(world_model_board(sheet, ground_truth), out)
 
 
 def show_world_model_board(found: Evaluation, out: Path | None) -> None:
     """Print the board with the annotators' agreement, and write both as JSON if there is a file for it."""
     from merton.leaderboard.board import plain_values
-    from merton.leaderboard.published.tables import world_model_board
     from merton.leaderboard.terminal import render_board, terminal_width
 
     agreement, kappa = found.agreement, found.agreement.kappa
