@@ -26,6 +26,7 @@ from merton.cli.submissions import app
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.submissions import receipts, rules
 from merton.leaderboard.submissions.archive import pack, unpack
+from merton.leaderboard.submissions.entrance import LONGEST_REASON, RefusedError
 from merton.leaderboard.submissions.evaluation import EvaluationRules, due_day, steps
 from merton.leaderboard.submissions.manifest import (
     FORMAT,
@@ -43,7 +44,7 @@ from merton.leaderboard.submissions.packing import (
     make_submission,
 )
 from merton.leaderboard.submissions.receipts import FIRST_WINDOW, current_window, next_window, on_board
-from merton.leaderboard.submissions.rules import RefusedError, evaluate, submit, withdraw
+from merton.leaderboard.submissions.rules import evaluate, submit, withdraw
 from merton.results.database import Database
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.schema import SUBMISSION_SCORES, SUBMISSIONS
@@ -256,7 +257,7 @@ def test_an_invalid_submission_is_refused_and_logged(
     error = refusal(local, source())
     assert error.kind == kind
     assert reason in str(error)
-    assert len(str(error)) <= rules.LONGEST_REASON
+    assert len(str(error)) <= LONGEST_REASON
     assert str(error).isprintable()
     (attempt,) = logged(local)
     assert (attempt.accepted, attempt.reason) == (False, str(error))
@@ -355,7 +356,7 @@ def test_a_failure_in_the_middle_leaves_nothing(local: Database, monkeypatch: py
     def fails(*_: object) -> None:
         raise sa.exc.OperationalError("INSERT", {}, OSError("disk full"))
 
-    monkeypatch.setattr(rules, "_log", fails)
+    monkeypatch.setattr(rules, "log_attempt", fails)
     with pytest.raises(InfrastructureError):
         submit(local, archived(), now=NOVEMBER)
     assert (taken(local), logged(local)) == ([], [])

@@ -184,8 +184,6 @@ SUBMISSION_SCORES = _scores_of_submissions("submission_scores")
 SUBMISSION_EXECUTIONS = _scores_of_submissions(
     "submission_executions", "Execution scores / 100 that are stated beside successes."
 )
-MADE_LATER = {SUBMISSION_EXECUTIONS.name}
-"""Tables that a record of this version may lack: each is made with its first row."""
 
 SUBMISSION_EVENTS = sa.Table(
     "submission_events",
@@ -200,6 +198,59 @@ SUBMISSION_EVENTS = sa.Table(
     sqlite_autoincrement=True,
     comment="Steps of the host's evaluation; none is ever changed.",
 )
+
+APPLICATION_KINDS = ("model", "benchmark")
+APPLICATION_STATES = ("received", "evaluating", "not evaluated", "scored", "accepted", "refused", "withdrawn")
+
+APPLICATIONS = sa.Table(
+    "applications",
+    METADATA,
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("kind", Text, nullable=False),
+    sa.Column("manufacturer", Text, nullable=False),
+    sa.Column("received_utc", Text, nullable=False),
+    sa.Column("month", Text, nullable=False),  # "2026-11"
+    sa.Column("sha256", Text, nullable=False),  # of the file that was sent
+    sa.Column("content", Text, nullable=False),  # JSON
+    sa.UniqueConstraint("manufacturer", "kind", "month"),
+    _one_of("kind", ", ".join(f"'{kind}'" for kind in APPLICATION_KINDS)),
+    comment="Models that the host is asked to evaluate, and benchmarks that want to join.",
+)
+
+APPLICATION_EVENTS = sa.Table(
+    "application_events",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("application", Text, sa.ForeignKey(APPLICATIONS.c.id), nullable=False, index=True),
+    sa.Column("at_utc", Text, nullable=False),
+    sa.Column("status", Text, nullable=False),
+    sa.Column("note", Text, nullable=False),
+    sa.Column("calls", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("due", Text, nullable=False),  # as in submission_events
+    _one_of("status", ", ".join(f"'{state}'" for state in APPLICATION_STATES)),
+    sa.CheckConstraint("calls >= 0", name="calls_in_range"),
+    sa.CheckConstraint("cost >= 0", name="cost_in_range"),
+    sqlite_autoincrement=True,
+    comment="Steps of applications and of their evaluation; none is ever changed.",
+)
+
+ARENA_ITEMS = sa.Table(
+    "arena_items",
+    METADATA,
+    sa.Column("application", Text, sa.ForeignKey(APPLICATIONS.c.id), primary_key=True),
+    sa.Column("benchmark", Text, primary_key=True),
+    sa.Column("item", Text, primary_key=True),
+    sa.Column("dimension", Text, nullable=False),
+    sa.Column("original", Text, nullable=False),
+    sa.Column("score", sa.Double, nullable=False),
+    _within("score", 1.0),
+    sqlite_with_rowid=False,
+    comment="Scores of the host's evaluations, question by question.",
+)
+
+MADE_LATER = {table.name for table in (SUBMISSION_EXECUTIONS, APPLICATIONS, APPLICATION_EVENTS, ARENA_ITEMS)}
+"""Tables that a record of this version may lack: each is made with its first row."""
 
 ATTEMPTS = sa.Table(
     "attempts",
@@ -307,6 +358,7 @@ PEOPLE_UNDOS = sa.Table(
 
 DOCUMENTS = {
     (SUBMISSIONS.name, "manifest"),
+    (APPLICATIONS.name, "content"),
     (SNAPSHOTS.name, "content"),
     (PEOPLE_PROJECTS.name, "definition"),
     (PEOPLE_ANSWERS.name, "answer"),

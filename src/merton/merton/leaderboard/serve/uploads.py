@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from merton.errors import MertonError
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
+from merton.leaderboard.submissions.entrance import Refusal, RefusedError
 from merton.leaderboard.submissions.receipts import Receipt
-from merton.leaderboard.submissions.rules import Refusal, RefusedError
 from merton.results.text import one_line
 from merton.web.access import announced_bytes
 from merton.web.hall import keep_place

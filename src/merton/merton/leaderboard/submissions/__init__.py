@@ -1,3 +1,16 @@
-"""Scores that manufacturers measured and send as archives: packing, checks, rules."""
+"""Scores that manufacturers measured and send as archives, and applications that the host evaluates: checks, rules."""
 
-__all__ = ["archive", "datasets", "evaluated", "evaluation", "manifest", "packing", "receipts", "rules", "sending"]
+__all__ = [
+    "application",
+    "applications",
+    "archive",
+    "datasets",
+    "entrance",
+    "evaluated",
+    "evaluation",
+    "manifest",
+    "packing",
+    "receipts",
+    "rules",
+    "sending",
+]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator
 
@@ -35,6 +35,8 @@ MATRIX = ("item", "score")
 MAX_ITEMS = 200_000
 NO_WEIGHTS = "none"
 """Stands for the hash of an agent that has no weights, such as a scripted one."""
+
+Document = TypeVar("Document")
 
 _SCORE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -94,6 +96,7 @@ def _file_name(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_name)]
 Version = Annotated[str, AfterValidator(_version)]
+Contact = Annotated[str, AfterValidator(_contact)]
 
 
 class Manifest(Model):
@@ -114,7 +117,7 @@ class Manifest(Model):
     manufacturer: Name
     agent: Name
     version: Version
-    contact: Annotated[str, AfterValidator(_contact)] | None = None
+    contact: Contact | None = None
     weights_sha256: Annotated[str, AfterValidator(_weights)]
     harness_version: Version
     dataset_sha256: Annotated[str, AfterValidator(_hash)]
@@ -223,8 +226,22 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         InputError: longer than `MAX_MANIFEST_BYTES`, not UTF-8, hidden characters, anchors, tags, a duplicate or
             unknown key, or a value that is not as `Manifest` says; the sentence names the line.
     """
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise InputError(f"{name}: larger than {MAX_MANIFEST_BYTES} bytes")
+    return parse_document(data, name, MAX_MANIFEST_BYTES, lambda text: loads(text, Manifest, name))
+
+
+def parse_document(data: bytes, name: str, longest: int, read: Callable[[str], Document]) -> Document:
+    """A small document of a stranger, YAML or (if `name` says so) JSON.
+
+    Args:
+        longest: in bytes.
+        read: makes it of the text, and refuses what `merton.config.loads` refuses.
+
+    Raises:
+        InputError: longer, not UTF-8, hidden characters, a long line, no JSON although it should be, or what `read`
+            refuses; the sentence names the line.
+    """
+    if len(data) > longest:
+        raise InputError(f"{name}: larger than {longest} bytes")
     text = utf8_text(name, data)
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -234,8 +251,8 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         if len(line) > MAX_LINE:
             raise InputError(f"{name}, line {number}: longer than {MAX_LINE} characters")
     if not name.endswith(".json"):
-        return loads(text, Manifest, name)
-    manifest = loads(text.replace("\t", " "), Manifest, name)  # JSON is YAML, which knows the line of every key
+        return read(text)
+    found = read(text.replace("\t", " "))  # JSON is YAML, which knows the line of every key
     for number, line in enumerate(lines, 1):
         if number_name := _NOT_JSON.search(_JSON_STRING.sub('""', line)):
             raise InputError(f"{name}, line {number}: {number_name[0]} is not JSON")
@@ -243,7 +260,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
-    return manifest
+    return found
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
