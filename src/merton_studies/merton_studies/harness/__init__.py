@@ -10,6 +10,7 @@ __all__ = [
     "fidelity",
     "log_files",
     "logs",
+    "hosting",
     "measures",
     "models",
     "own_fidelity",

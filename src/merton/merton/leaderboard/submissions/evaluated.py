@@ -80,4 +80,7 @@ def _rows(connection: sa.Connection, id: str, content: ModelApplication) -> Sequ
         return []
     columns = [ARENA_ITEMS.c[name] for name in COLUMNS[1:6]]
     found = connection.execute(sa.select(*columns).where(ARENA_ITEMS.c.application == id))
-    return [EvaluatedItem(content.agent_id, *row, BY_THE_HOST, content.type) for row in found]
+    return [
+        EvaluatedItem(content.agent_id, benchmark, item, dimension, score, original, BY_THE_HOST, content.type)
+        for benchmark, item, dimension, score, original in found
+    ]
