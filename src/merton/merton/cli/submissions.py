@@ -14,7 +14,7 @@ from merton.cli.tree import App
 from merton.errors import InputError
 from merton.files import write_file
 
-app = App("Hand scores in to a leaderboard.")
+app = App("Hand scores in to a leaderboard, or apply as a model or benchmark.")
 
 Archive = Annotated[Path, typer.Argument(help="A submission: a .zip or a folder.")]
 
@@ -70,16 +70,29 @@ def check_command(
 @app.command("send")
 def send_command(
     record: Annotated[str, typer.Argument(help="A record, or the http:// address of a board that is served.")],
-    archive: Archive,
+    file: Annotated[
+        Path,
+        typer.Argument(help="A submission, a .zip or a folder; or an application for the host, a .yaml or .json."),
+    ],
 ) -> None:
-    """Submit to the leaderboard of a record, or to one that is served; its token, if it wants one: MERTON_TOKEN."""
+    """Submit scores to a board, or apply as a model to evaluate or a benchmark that joins.
+
+    A served board that wants a token finds it in MERTON_TOKEN.
+    """
+    if not file.exists():  # a typing error must not count as an attempt
+        raise InputError(f"there is no file {file}")
+    if file.suffix in (".yaml", ".yml", ".json"):
+        _apply(record, file)
+    else:
+        _submit(record, file)
+
+
+def _submit(record: str, archive: Path) -> None:
     from merton.leaderboard.submissions import sending
     from merton.leaderboard.submissions.evaluation import ACCEPTED
     from merton.leaderboard.submissions.rules import submit
     from merton.results.store import open_record
 
-    if not archive.exists():  # a typing error must not count as an attempt
-        raise InputError(f"there is no file {archive}")
     if sending.is_server(record):
         receipt = sending.send(record, archive, os.environ.get(sending.TOKEN_VARIABLE))
     else:
@@ -96,31 +109,111 @@ def send_command(
     )
 
 
+def _apply(record: str, file: Path) -> None:
+    from merton.leaderboard.submissions import sending
+    from merton.leaderboard.submissions.applications import apply
+    from merton.results.database import file_of
+    from merton.results.store import ResultStore
+    from merton.results.tables import file_bytes
+
+    if sending.is_server(record):
+        found = sending.send_application(record, file, os.environ.get(sending.TOKEN_VARIABLE))
+    else:
+        is_new = "://" not in record and not file_of(record).exists()
+        with ResultStore(record) as store:  # an Arena may begin with its first application
+            found = apply(store.database, file_bytes(file), file.name)
+        if is_new:
+            print_out(f"a new record: {record}")
+    before = "was received before" if found.repeated else "received"
+    print_out(f"{before}: {found.kind} {found.shown_name}, {found.id}, {found.status}, due {found.due}")
+
+
 @app.command("withdraw")
-def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission.")]) -> None:
-    """Take a submission off the board; it stays in the list, and its month stays used up."""
+def withdraw_command(
+    record: Record, id: Annotated[str, typer.Argument(help="Of the submission or application.")]
+) -> None:
+    """Take a submission or an application back; it stays in the list, and its month stays used up."""
+    from merton.leaderboard.submissions import applications
     from merton.leaderboard.submissions.rules import withdraw
     from merton.results.store import open_record
 
     with open_record(record) as store:
-        receipt = withdraw(store.database, id)
-    print_out(f"withdrawn: {receipt.agent_id}, {receipt.id}")
+        if applications.is_application(id):
+            name = applications.withdraw(store.database, id).shown_name
+        else:
+            name = withdraw(store.database, id).agent_id
+    print_out(f"withdrawn: {name}, {id}")
 
 
 @app.command("status")
 def status_command(
     record: Record,
-    id: Annotated[str, typer.Argument(help="Of the submission.")],
-    status: Annotated[str, typer.Argument(help="evaluating, scored or refused.")],
+    id: Annotated[str, typer.Argument(help="Of the submission or application.")],
+    status: Annotated[str, typer.Argument(help="evaluating, scored or refused; of a benchmark that joins: accepted.")],
     reason: Annotated[str, typer.Option(help="Shown to all; a refusal needs one.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Taxonomy to write, of a benchmark that is accepted (.yaml).")
+    ] = None,
 ) -> None:
-    """Say as the host how far the evaluation of a submission is; a refused one leaves the board."""
+    """Say as the host how far the evaluation is; a refused submission leaves the board."""
+    from merton.leaderboard.submissions.applications import is_application
     from merton.leaderboard.submissions.rules import evaluate
     from merton.results.store import open_record
 
+    if is_application(id):
+        _decide(record, id, status, reason, out)
+        return
+    if out is not None:
+        raise InputError("--out is for a benchmark that is accepted; this is a submission of scores")
     with open_record(record) as store:
         receipt = evaluate(store.database, id, status, reason)
     print_out(f"{receipt.evaluation}: {receipt.agent_id}, {receipt.id}, due {receipt.due}")
+
+
+def _decide(record: str, id: str, status: str, reason: str, out: Path | None) -> None:
+    from merton.leaderboard.published.joining import taxonomy_entry
+    from merton.leaderboard.submissions.applications import application, decide
+    from merton.leaderboard.submissions.evaluation import ACCEPTED
+    from merton.results.store import open_record
+
+    with open_record(record) as store:
+        with store.database.reading() as connection:
+            found = application(connection, id)
+        entry = None
+        if status == ACCEPTED and found.kind == "benchmark":
+            if out is None:
+                raise InputError(
+                    f"an accepted benchmark gets an entry of the taxonomy: name its file by --out {id}.yaml"
+                )
+            entry = taxonomy_entry(found)
+        elif out is not None:
+            raise InputError("--out is for a benchmark that is accepted")
+        found = decide(store.database, id, status, reason)
+    if entry is not None and out is not None:
+        write_file(out, entry.encode())
+        print_out(f"its taxonomy: {out}")
+    print_out(f"{found.status}: {found.shown_name}, {found.id}, due {found.due}")
+
+
+@app.command("log")
+def log_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission or application.")]) -> None:
+    """Show every step of a submission or an application, with its calls and cost."""
+    from merton.leaderboard.submissions import applications, evaluation
+    from merton.results.store import open_record
+
+    table = Table("time (UTC)", "status", Column("step", overflow="fold"), "calls", "cost")
+    with open_record(record, read_only=True) as store, store.database.reading() as connection:
+        if applications.is_application(id):
+            for step in applications.application(connection, id).steps:
+                note = f"due {step.due}" if step.due else step.note
+                add_row(table, step.at_utc[:19], step.status, note, str(step.calls), f"{step.cost:g}")
+        else:
+            taken = evaluation.steps(connection).get(id)
+            if taken is None:
+                raise InputError(f"there is no submission {id!r}; merton submission list shows those there are")
+            for one in taken:
+                add_row(table, one.at_utc[:19], one.status, f"due {one.due}" if one.due else one.reason, "", "")
+    STDOUT.print(table)
 
 
 @app.command("list")
@@ -128,8 +221,9 @@ def list_command(
     record: Record,
     attempts: Annotated[bool, typer.Option("--attempts", help="Show every attempt, with the reasons.")] = False,
 ) -> None:
-    """Show all submissions, withdrawn ones too; those whose evaluation is overdue first."""
+    """Show all submissions and applications, withdrawn ones too; those whose evaluation is overdue first."""
     from merton.leaderboard.submissions import receipts
+    from merton.leaderboard.submissions.applications import applications
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store, store.database.reading() as connection:
@@ -141,10 +235,15 @@ def list_command(
                 add_row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)
         else:
             today = receipts.clock().date()
-            found = receipts.submissions(connection)
-            table = Table(Column("id", no_wrap=True), "agent", "on the board from", "evaluation", "due")
-            for receipt in sorted(found, key=lambda one: (0, one.due) if one.is_overdue(today) else (1, "")):
+            rows = []
+            for receipt in receipts.submissions(connection):
                 window = receipt.window if receipt.standing == "accepted" else receipt.standing
-                due = f"{receipt.due} overdue" if receipt.is_overdue(today) else receipt.due
-                add_row(table, receipt.id, receipt.agent_id, window, receipt.evaluation, due)
+                cells = (receipt.id, receipt.agent_id, window, receipt.evaluation)
+                rows.append((receipt.is_overdue(today), receipt.due, cells))
+            for one in applications(connection):
+                shown = "with its scores" if one.kind == "model" else f"a {one.kind}"
+                rows.append((one.is_overdue(today), one.due, (one.id, one.shown_name, shown, one.status)))
+            table = Table(Column("id", no_wrap=True), "agent", "on the board from", "evaluation", "due")
+            for overdue, due, cells in sorted(rows, key=lambda row: (0, row[1]) if row[0] else (1, "")):
+                add_row(table, *cells, f"{due} overdue" if overdue else due)
     STDOUT.print(table)

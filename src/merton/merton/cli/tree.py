@@ -21,6 +21,7 @@ PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 STUDIES = (
     *("annotate", "study", "iqa", "curate", "people", "reproduce", "export", "whatif"),
     "leaderboard answers",
+    "leaderboard evaluate",
 )
 """Commands of the package merton_studies, by which one that is called without it says what to install."""
 

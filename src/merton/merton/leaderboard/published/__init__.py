@@ -1,3 +1,3 @@
 """Boards by the published rules of Embodied Arena and of world models as evaluators."""
 
-__all__ = ["arena", "items", "tables", "taxonomy", "world_model"]
+__all__ = ["arena", "items", "joining", "tables", "taxonomy", "world_model"]

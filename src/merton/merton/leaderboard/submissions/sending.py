@@ -1,4 +1,4 @@
-"""Sending a submission to the server of a leaderboard that runs elsewhere."""
+"""Sending a submission or an application to the server of a leaderboard that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import secrets
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from merton.errors import InfrastructureError, InputError
 from merton.hosts import is_loopback_url
 from merton.leaderboard.submissions import archive
+from merton.leaderboard.submissions.application import application_json, parse_application
+from merton.leaderboard.submissions.applications import Received
 from merton.leaderboard.submissions.manifest import read_submission
 from merton.leaderboard.submissions.receipts import Receipt
+from merton.results.tables import file_bytes
 from merton.results.text import one_line
+
+Answer = TypeVar("Answer")
 
 TIMEOUT_S = 120.0
 """Limit of the time between two parts of the server's answer [s]."""
@@ -50,22 +55,34 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
     read_submission(archive.unpack(data))
     boundary = secrets.token_hex(16)
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="archive"; filename="submission"\r\n\r\n'
-    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": "application/json"}
+    body = b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode()))
+    kind = f"multipart/form-data; boundary={boundary}"
+    return _posted(address, "submissions", body, kind, token, Receipt, "submission")
+
+
+def send_application(address: str, source: Path, token: str | None = None) -> Received:
+    """Check an application, send it, and return what the server received; arguments and errors as of `send`."""
+    content = parse_application(file_bytes(source), source.name)
+    body = application_json(content).encode()
+    return _posted(address, "applications", body, "application/json", token, Received, "application")
+
+
+def _posted(
+    address: str, operation: str, body: bytes, kind: str, token: str | None, answer: type[Answer], noun: str
+) -> Answer:
+    """The answer of an operation of the server, a receipt of the type `answer`; `kind`: media type of the body."""
+    headers = {"Content-Type": kind, "Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     try:
-        request = urllib.request.Request(
-            f"{address.rstrip('/')}/api/submissions",
-            data=b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode())),
-            headers=headers,
-        )
+        request = urllib.request.Request(f"{address.rstrip('/')}/api/{operation}", data=body, headers=headers)
         with _opener(address).open(request, timeout=TIMEOUT_S) as reply:
-            return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
+            return TypeAdapter(answer).validate_json(reply.read(MAX_REPLY_BYTES))
     except urllib.error.HTTPError as error:
         reason = _reason(error, token)
         if error.code >= 500 or error.code < 400 or error.code in _SERVER_FAULTS:
-            raise InfrastructureError(f"{address} could not take the submission: {reason}") from None
-        raise InputError(f"{address} refuses the submission: {reason}") from None
+            raise InfrastructureError(f"{address} could not take the {noun}: {reason}") from None
+        raise InputError(f"{address} refuses the {noun}: {reason}") from None
     except ValidationError:
         raise InfrastructureError(f"{address} did not answer with a receipt; is it a Merton board?") from None
     except (OSError, ValueError) as error:
