@@ -121,11 +121,11 @@ def _apply(record: str, file: Path) -> None:
     else:
         is_new = "://" not in record and not file_of(record).exists()
         with ResultStore(record) as store:  # an Arena may begin with its first application
-            found = apply(store.database, file_bytes(file), file.name)
+            found = apply(store.database, file_bytes(file), file.name).receipt
         if is_new:
             print_out(f"a new record: {record}")
     before = "was received before" if found.repeated else "received"
-    print_out(f"{before}: {found.kind} {found.shown_name}, {found.id}, {found.status}, due {found.due}")
+    print_out(f"{before}: {found.kind} {found.name}, {found.id}, {found.status}, due {found.due}")
 
 
 @app.command("withdraw")

@@ -75,9 +75,12 @@ def current(request: Request, response: Response) -> Published:
 
 
 def logged(request: Request, response: Response) -> Published:
-    """As `current`, for the parts beside the snapshot: submissions, attempts, stored snapshots."""
+    """As `current`, for the parts beside the snapshot: submissions, applications, attempts, stored
+    snapshots."""
     published = publisher_of(request).current
-    digest = hashlib.sha256(repr((published.submissions, published.attempts, published.stored)).encode()).hexdigest()
+    digest = hashlib.sha256(
+        repr((published.submissions, published.attempts, published.stored, published.applications)).encode()
+    ).hexdigest()
     _revalidated(request, response, digest)
     return published
 
@@ -135,7 +138,7 @@ def agent(id: Id, published: Current) -> AgentRow:
 @router.get("/cases", summary="Test cases")
 def cases(request: Request, published: Current, offset: Offset = 0, limit: Limit = 100) -> Page[CaseRow]:
     """All test cases, by id."""
-    return _page(request, published.snapshot.cases, offset, limit)
+    return page_of(request, published.snapshot.cases, offset, limit)
 
 
 @router.get("/cases/{id:path}", summary="A test case", responses=NOT_FOUND)
@@ -162,7 +165,7 @@ def matches(
         index = _index(published.cases, case, NO_CASE)
         found = [match for match in found if match[1] == index]
     agents, all_cases = published.snapshot.agents, published.snapshot.cases
-    page = _page(request, found, offset, limit)
+    page = page_of(request, found, offset, limit)
     items = [MatchAnswer(agent=agents[i].id, case=all_cases[j].id, score=score) for i, j, score in page.items]
     return Page[MatchAnswer](total=page.total, offset=page.offset, items=items, next=page.next)
 
@@ -170,19 +173,19 @@ def matches(
 @router.get("/snapshots", summary="Stored snapshots")
 def snapshots(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[StoredSnapshot]:
     """The snapshots that the record holds, oldest first: the history of the board."""
-    return _page(request, published.stored, offset, limit)
+    return page_of(request, published.stored, offset, limit)
 
 
 @router.get("/submissions", summary="Submissions")
 def submissions(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Receipt]:
     """Every submission that was ever accepted, withdrawn ones too, in the order of arrival."""
-    return _page(request, published.submissions, offset, limit)
+    return page_of(request, published.submissions, offset, limit)
 
 
 @router.get("/attempts", summary="Attempts to submit")
 def attempts(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Attempt]:
     """Every attempt to submit, in order; refused ones with the reason."""
-    return _page(request, published.attempts, offset, limit)
+    return page_of(request, published.attempts, offset, limit)
 
 
 @router.post(
@@ -227,7 +230,8 @@ def _index(known: Mapping[str, int], id: str, reason: str) -> int:
     return known[id]
 
 
-def _page(request: Request, items: Sequence[Item], offset: int, limit: int) -> Page[Item]:
+def page_of(request: Request, items: Sequence[Item], offset: int, limit: int) -> Page[Item]:
+    """A part of a list, with the address of the following one."""
     end = offset + limit
     address = None
     if end < len(items):

@@ -19,12 +19,14 @@ from starlette.responses import Response
 import merton
 from merton.hosts import is_loopback
 from merton.leaderboard.published.tables import Tables
-from merton.leaderboard.serve import api, pages
+from merton.leaderboard.serve import api, applications, pages
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
 from merton.leaderboard.submissions import rules
+from merton.leaderboard.submissions.applications import ApplicationReceipt
+from merton.leaderboard.submissions.applications import apply as received
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.metrics import DEFAULT_METRIC
 from merton.results.store import open_record
@@ -74,6 +76,10 @@ def create_app(
         with open_record(where) as store:
             return rules.submit(store.database, archive, manufacturer, now() if now else None)
 
+    def apply(data: bytes, manufacturer: str | None) -> ApplicationReceipt:
+        with open_record(where) as store:
+            return received(store.database, data, applications.NAME, manufacturer, now() if now else None).receipt
+
     uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
     publisher = Publisher(where, title, metric, tables)
 
@@ -93,7 +99,7 @@ def create_app(
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    app.state.publisher, app.state.uploads = publisher, uploads
+    app.state.publisher, app.state.uploads, app.state.apply = publisher, uploads, apply
     _add_operations(app, names)
     return app
 
@@ -103,8 +109,9 @@ def _add_operations(app: FastAPI, names: Iterable[str]) -> None:
     add_refusals(app)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.include_router(api.router)
+    app.include_router(applications.router)
     app.include_router(api.health_router)
-    pages.add_to(app)
+    pages.add_to(app, applications.ROUTES)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_middleware(
         AccessMiddleware,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,7 +23,7 @@ from merton.pages.environment import environment
 from merton.web.access import problem
 
 FORM, OPERATIONS = "/submit", "/api"
-_NOT_KEPT = {"Cache-Control": "no-store"}
+NOT_KEPT = {"Cache-Control": "no-store"}
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -61,7 +62,7 @@ def page(request: Request) -> Response:
         return problem(404, f"there is no such operation; {OPERATIONS} lists them")
     if file is None:
         root = "../" * name.count("/")
-        return HTMLResponse(_render(request, "missing.html.j2", "There is no such page", root=root), 404)
+        return HTMLResponse(render(request, "missing.html.j2", "There is no such page", root=root), 404)
     try:
         content = file.read_bytes()
     except OSError:  # the folder of temporary files was tidied up
@@ -78,7 +79,7 @@ def page(request: Request) -> Response:
 def form(request: Request) -> Response:
     """The form for submissions."""
     uploads: Uploads = request.app.state.uploads
-    text = _render(
+    text = render(
         request,
         "submit.html.j2",
         "Submit",
@@ -87,7 +88,7 @@ def form(request: Request) -> Response:
         needs_token=uploads.tokens is not None,
         limit_mib=MAX_ARCHIVE_BYTES >> 20,
     )
-    return HTMLResponse(text, headers=_NOT_KEPT)
+    return HTMLResponse(text, headers=NOT_KEPT)
 
 
 async def submit(request: Request) -> Response:
@@ -96,13 +97,13 @@ async def submit(request: Request) -> Response:
     try:
         receipt = await uploads.handle(request)
     except Refused as refused:
-        text = _render(request, "verdict.html.j2", "Refused", verdict=_sentence(refused.reason), receipt=None)
-        return HTMLResponse(text, refused.status, {**_NOT_KEPT, **refused.headers})
+        text = render(request, "verdict.html.j2", "Refused", verdict=sentence(refused.reason), receipt=None)
+        return HTMLResponse(text, refused.status, {**NOT_KEPT, **refused.headers})
     await run_in_threadpool(publisher_of(request).show_submissions)
     publisher_of(request).check_now()
     rows = [(label, getattr(receipt, name)) for name, label in _RECEIPT_LABELS.items()]
-    text = _render(request, "verdict.html.j2", "Accepted", verdict=_accepted(receipt), receipt=rows)
-    return HTMLResponse(text, 200 if receipt.repeated else 201, _NOT_KEPT)
+    text = render(request, "verdict.html.j2", "Accepted", verdict=_accepted(receipt), receipt=rows)
+    return HTMLResponse(text, 200 if receipt.repeated else 201, NOT_KEPT)
 
 
 def operations(request: Request) -> Response:
@@ -120,12 +121,13 @@ def operations(request: Request) -> Response:
                     "parameters": parameters,
                 }
             )
-    return HTMLResponse(_render(request, "operations.html.j2", "JSON API", OPERATIONS, operations=items))
+    return HTMLResponse(render(request, "operations.html.j2", "JSON API", OPERATIONS, operations=items))
 
 
-def add_to(app: FastAPI) -> None:
+def add_to(app: FastAPI, further: Sequence[Route] = ()) -> None:
     """Add the pages, after all other routes of the app: every other address is a file of the site."""
     app.router.routes += [
+        *further,
         Route(FORM, form, methods=["GET"]),
         Route(FORM, submit, methods=["POST"]),
         Route(OPERATIONS, operations, methods=["GET"]),
@@ -139,11 +141,12 @@ def _accepted(receipt: Receipt) -> str:
     return f"The submission is accepted, and pending: it is on the board from {receipt.window}, 00:00 UTC, on."
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """A reason as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _render(request: Request, template: str, title: str, current: str = "", root: str = "", **values: Any) -> str:
+def render(request: Request, template: str, title: str, current: str = "", root: str = "", **values: Any) -> str:
     """A page that only the server has, in the layout of the site."""
     publisher = publisher_of(request)
     body = Markup(_TEMPLATES.get_template(template).render(values, root=root))  # escaped by the template

@@ -24,6 +24,7 @@ from merton.leaderboard.published.tables import Tables
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import StoredSnapshot
+from merton.leaderboard.submissions.applications import ApplicationReceipt, applications
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, current_window, submissions
 from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
@@ -55,7 +56,7 @@ class TablesError(InputError):
 
 @dataclass(frozen=True)
 class Edition:
-    """A snapshot with pages in a folder, and the submissions, attempts and stored snapshots of that moment.
+    """A snapshot with pages in a folder, and the submissions, applications, attempts and stored snapshots of then.
 
     All lists are complete, the oldest entry first; `sha256` is that of the snapshot's canonical bytes, `boards_sha256`
     that of all boards'. `boards` are those on the pages, each with the address of its page.
@@ -66,6 +67,7 @@ class Edition:
     submissions: tuple[Receipt, ...]
     attempts: tuple[Attempt, ...]
     stored: tuple[StoredSnapshot, ...]
+    applications: tuple[ApplicationReceipt, ...]
     boards: tuple[tuple[Board, str], ...]
     boards_sha256: str
 
@@ -261,6 +263,7 @@ def _stored_edition(record: str, folder: Path, title: str | None, metric: str, t
 def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | None, tables: Tables) -> Edition:
     with store.database.reading() as connection:
         receipts, tried = tuple(submissions(connection)), tuple(attempts(connection))
+        applied = tuple(one.receipt for one in applications(connection))
     try:
         published = tables.boards(store)
     except InputError as error:
@@ -277,6 +280,7 @@ def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | 
         submissions=receipts,
         attempts=tried,
         stored=tuple(snapshots.snapshots(store)),
+        applications=applied,
         boards=tuple((board, f"boards/{pages[board.name]}.html") for board in boards),
         boards_sha256=hashlib.sha256(to_json({"boards": [plain_values(board) for board in boards]})).hexdigest(),
     )

@@ -88,7 +88,7 @@ class Uploads:
         try:
             self._admit(request)
             async with self._received(request) as sent:
-                manufacturer = self._manufacturer(bearer(request) or sent.token)
+                manufacturer = self.manufacturer(bearer(request) or sent.token)
                 self._refuse_if_busy()
                 self._busy += 1
                 try:
@@ -104,7 +104,7 @@ class Uploads:
         if self.closed:
             raise Refused(403, self.closed)
         if token := bearer(request):
-            self._manufacturer(token)
+            self.manufacturer(token)
         if announced_bytes(request.headers) > MAX_UPLOAD_BYTES:
             raise _too_long()
         if not request.headers.get("content-type", "").startswith("multipart/form-data"):
@@ -115,8 +115,8 @@ class Uploads:
         if self._busy >= AT_ONCE:
             raise Refused(429, "too many submissions are checked at this moment; try again shortly", RETRY_SHORTLY)
 
-    def _manufacturer(self, token: str) -> str | None:
-        """The owner of a token; None if no token is needed."""
+    def manufacturer(self, token: str) -> str | None:
+        """The owner of a token; None if no token is needed. Raises Refused for a token that is missing or unknown."""
         if self.tokens is None:
             return None
         if not token:
@@ -185,7 +185,7 @@ class Uploads:
                 "no token stands before the archive: send it in the header Authorization, or as the form's first field",
                 {"WWW-Authenticate": "Bearer"},
             )
-        owner = self._manufacturer(token)
+        owner = self.manufacturer(token)
         reading = asyncio.current_task()
         assert reading is not None
         address = request.client.host if request.client else ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.submissions.applications import ApplicationReceipt, applications
 from merton.leaderboard.submissions.manifest import canonical
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, submissions
 from merton.results.store import ResultStore
@@ -51,6 +52,7 @@ class RecordExtras:
         unreadable: times of the latest that cannot be read: damaged, or of another version of Merton.
         taken_utc: when the snapshot of the site itself was stored; empty if it was not.
         receipts, attempts: submissions and attempts to submit, the latest first.
+        applications: of models and benchmarks, the latest first.
     """
 
     history: tuple[Earlier, ...] = ()
@@ -59,6 +61,7 @@ class RecordExtras:
     taken_utc: str = ""
     receipts: tuple[Receipt, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    applications: tuple[ApplicationReceipt, ...] = ()
 
     @property
     def statuses(self) -> list[tuple[str, int]]:
@@ -103,10 +106,13 @@ def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
 
 
 def read_submissions(store: ResultStore) -> RecordExtras:
-    """The submissions and attempts alone; InfrastructureError if the record cannot be read."""
+    """The submissions, applications and attempts alone; InfrastructureError if the record cannot be read."""
     with store.database.reading() as connection:
         receipts, log = submissions(connection), attempts(connection)
-    return RecordExtras(receipts=tuple(reversed(receipts)), attempts=tuple(reversed(log)))
+        applied = [one.receipt for one in applications(connection)]
+    return RecordExtras(
+        receipts=tuple(reversed(receipts)), attempts=tuple(reversed(log)), applications=tuple(reversed(applied))
+    )
 
 
 def run_directories(store: ResultStore, runs: Path | None = None) -> tuple[tuple[Path, ...], tuple[str, ...]]:

@@ -130,9 +130,62 @@ class Received:
         """The day until whose end (UTC) it is to be evaluated."""
         return self.steps[0].due
 
+    @property
+    def receipt(self) -> ApplicationReceipt:
+        """The parts that all may see."""
+        kind = self.content.type if isinstance(self.content, ModelApplication) else ""
+        last = self.steps[-1]
+        return ApplicationReceipt(
+            self.id,
+            self.kind,
+            self.content.manufacturer,
+            self.shown_name,
+            kind,
+            self.received_utc,
+            self.due,
+            last.status,
+            last.note,
+            last.calls,
+            last.cost,
+            self.repeated,
+        )
+
     def is_overdue(self, today: date) -> bool:
         """Whether it is not done and its due day is over; `today` is UTC."""
         return self.status in OPEN and self.due < today.isoformat()
+
+
+@dataclass(frozen=True)
+class ApplicationReceipt:
+    """An application as all may see it: without contact, address and prices.
+
+    Attributes:
+        id: such as "model-2026-11-0f3a9c5b27d1e864".
+        kind: "model" or "benchmark".
+        manufacturer: who applied.
+        name: the agent's id on the boards, or the benchmark's name with its manufacturer.
+        type: of a model, "general" or "embodied"; "" of a benchmark.
+        received_utc: ISO 8601 with microseconds, ending in Z.
+        due: day until whose end the host evaluates it, such as "2026-12-01".
+        status: received, evaluating, not evaluated, scored, accepted, refused or withdrawn.
+        note: what the last step did, or why not.
+        calls: of its API in the evaluation.
+        cost: of these, in the currency of its price.
+        repeated: the same file was sent before; this is what became of it.
+    """
+
+    id: str
+    kind: str
+    manufacturer: str
+    name: str
+    type: str
+    received_utc: str
+    due: str
+    status: str
+    note: str
+    calls: int
+    cost: float
+    repeated: bool = False
 
 
 def is_application(id: str) -> bool:

@@ -15,7 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.hosts import is_loopback_url
 from merton.leaderboard.submissions import archive
 from merton.leaderboard.submissions.application import application_json, parse_application
-from merton.leaderboard.submissions.applications import Received
+from merton.leaderboard.submissions.applications import ApplicationReceipt
 from merton.leaderboard.submissions.manifest import read_submission
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.tables import file_bytes
@@ -60,11 +60,11 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
     return _posted(address, "submissions", body, kind, token, Receipt, "submission")
 
 
-def send_application(address: str, source: Path, token: str | None = None) -> Received:
-    """Check an application, send it, and return what the server received; arguments and errors as of `send`."""
+def send_application(address: str, source: Path, token: str | None = None) -> ApplicationReceipt:
+    """Check an application, send it, and return the server's receipt; arguments and errors as of `send`."""
     content = parse_application(file_bytes(source), source.name)
     body = application_json(content).encode()
-    return _posted(address, "applications", body, "application/json", token, Received, "application")
+    return _posted(address, "applications", body, "application/json", token, ApplicationReceipt, "application")
 
 
 def _posted(
