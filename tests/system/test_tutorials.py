@@ -110,6 +110,12 @@ def test_your_questions_become_a_curated_benchmark(tmp_path: Path) -> None:
     assert "the benchmark&#39;s own scorer, own.py" in page
 
 
+def test_your_arena_evaluates_a_model_that_applies(tmp_path: Path, hook: Path) -> None:
+    run_page(ROOT / "docs/use/tutorials/your_arena.md", tmp_path, hook)
+    pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html")]
+    assert any("Nodder 1.0 (Lab X)" in page and "evaluated by the host" in page for page in pages)
+
+
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path, hook)
     assert (tmp_path / "board.pdf").exists()
