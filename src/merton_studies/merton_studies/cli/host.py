@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from merton.cli.boards import TaxonomyOption
-from merton.cli.console import Record, from_here, print_out, progress
+
+from merton.cli.console import Record, TaxonomyOption, from_here, print_out, progress
 from merton.cli.tree import needs
 from merton.errors import InputError
 from merton.progress import OnProgress
