@@ -35,7 +35,7 @@ TAGS = {
 COLUMNS = ("image", "original", "kind", "strength", "split", "scene", *TAGS, *(f"task_{n}" for n in range(1, 6)))
 """Of `table.csv`. `--column distorted=image` and so on tell `merton dataset import` which is which."""
 
-NAMED = {"distorted": "image", "reference": "original", "type": "kind", "level": "strength"}
+NAMED = {"distorted": "image", "reference": "original", "type": "kind", "severity": "strength"}
 """Part of the import to the name of its column here, where the two differ."""
 
 

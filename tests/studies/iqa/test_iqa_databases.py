@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.perception.dataset import database_types, databases
+from merton.perception.dataset.databases import read_database
 from merton.perception.images import read_image, write_image
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
-from merton_studies.iqa import databases
 from merton_studies.iqa.cross import ScoredImages, cross, of_people, train_on
-from merton_studies.iqa.databases import LIVE_TYPES, read_database
 
 SCENES, LEVELS = 3, (1, 3)
 
@@ -43,7 +43,7 @@ def write_live(folder: Path) -> Path:
     """gblur and wn have two copies of each scene, and every folder its original."""
     labels: list[float] = []
     originals: list[int] = []
-    for kind, _ in LIVE_TYPES:
+    for kind in (one.folder for one in database_types.LIVE):
         ours = {"gblur": "gaussian_blur", "wn": "white_noise"}.get(kind)
         lines = []
         for scene in range(SCENES):
@@ -87,7 +87,7 @@ def write_csiq(folder: Path) -> Path:
         [],
         ["image", "dst_idx", "dst_type", "dst_lev", "dmos_std", "dmos"],
     ]
-    for kind in databases.CSIQ_FOLDERS.values():
+    for kind in database_types.CSIQ.values():
         (folder / "dst_imgs" / kind).mkdir(parents=True)
     for scene, kind, level, image, bad in copies():
         name = "1600" if scene == 0 else f"scene{scene}"
@@ -163,7 +163,7 @@ def test_a_count_that_is_not_the_published_one_is_a_warning(
 
 
 def test_the_published_count_gives_no_warning(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = databases._Layout(databases._csiq, "lower", 12, 3)
+    whole = databases._Layout("CSIQ", (), databases._csiq, "lower", 12, 3)
     monkeypatch.setitem(databases.DATABASES, "csiq", whole)
     assert read_database("csiq", folders["csiq"]).warnings == ()
 

@@ -64,8 +64,8 @@ def cross_command(
 
 
 def _source(text: str, dataset: Path | None, opinions: Path | None) -> ScoredImages:
+    from merton.perception.dataset.databases import DATABASES, read_database
     from merton_studies.iqa.cross import of_people, of_raters, of_robots
-    from merton_studies.iqa.databases import DATABASES, read_database
     from merton_studies.iqa.judged import read_judged
 
     name, given, folder = text.partition("=")

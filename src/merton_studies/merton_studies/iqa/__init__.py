@@ -3,7 +3,6 @@
 __all__ = [
     "benchmark",
     "cross",
-    "databases",
     "demo",
     "demo_page",
     "folds",

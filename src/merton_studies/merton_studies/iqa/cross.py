@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.perception.dataset.databases import Database
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
 from merton.progress import OnProgress, Step, quiet, unseen
 from merton.results.csv_writer import csv_text
 from merton.statistics.coefficients import krcc, plcc, plcc_after_logistic, srcc
-from merton_studies.iqa.databases import Database
 from merton_studies.iqa.judged import JudgedImages, pairs_of
 from merton_studies.iqa.published_iqa import published
 from merton_studies.opinions.human import read_human

@@ -13,6 +13,7 @@ __all__ = [
     "Tags",
     "build",
     "copies",
+    "databases",
     "intake",
     "layout",
     "read_tags",

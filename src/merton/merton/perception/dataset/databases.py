@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
+from merton.perception.dataset import database_types as types
 from merton.perception.quality.pairs import ImagePair
 from merton.results.sheets import sheet_rows
 from merton.results.tables import file_bytes, plain_number, read_cells
@@ -46,22 +47,48 @@ class Database:
         return self.labels if self.better == "higher" else -self.labels
 
 
-Row = tuple[Path, Path, float]
-"""Distorted image, reference, label."""
+class JudgedCopy(NamedTuple):
+    """A distorted image of a database.
+
+    Attributes:
+        image, reference: its file, and that of the image it was made from.
+        label: as published.
+        number: of its type, from 1 on, in the database's own order.
+        type: name of the type.
+        level: 1 (weak) and up; None where the database has strengths instead.
+        severity: rises with the strength; None where it has levels.
+    """
+
+    image: Path
+    reference: Path
+    label: float
+    number: int
+    type: str
+    level: int | None
+    severity: float | None = None
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Layout of a database: reader, direction, and the published number of distorted images and references."""
+    """Layout of a database: its title, the names in its folder by which it is known, reader, direction, and the
+    published number of distorted images and references."""
 
-    rows: Callable[[Path], Iterator[Row]]
+    title: str
+    holds: tuple[str, ...]
+    rows: Callable[[Path], Iterator[JudgedCopy]]
     better: Literal["higher", "lower"]
     images: int
     references: int
 
 
-def read_database(name: str, folder: Path) -> Database:
-    """A database of images judged by people.
+def layout_of(folder: Path) -> str | None:
+    """The name of the database whose layout a folder has; None if it has none of `DATABASES`."""
+    there = {path.name.lower() for path in folder.iterdir()}
+    return next((name for name, layout in DATABASES.items() if set(layout.holds) <= there), None)
+
+
+def read_copies(name: str, folder: Path) -> list[JudgedCopy]:
+    """The distorted images of a database in the order of its labels.
 
     Args:
         name: of `DATABASES`.
@@ -74,22 +101,35 @@ def read_database(name: str, folder: Path) -> Database:
     """
     if name not in DATABASES:
         raise UnknownNameError("database", name, DATABASES)
-    layout = DATABASES[name]
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r} for {name}: unpack the database there")
-    rows = list(layout.rows(folder))
+    rows = list(DATABASES[name].rows(folder))
     if not rows:
         raise InputError(f"{str(folder)!r} has no judged image in the layout of {name}")
-    for path in dict.fromkeys(path for distorted, reference, _ in rows for path in (distorted, reference)):
+    for path in dict.fromkeys(path for row in rows for path in (row.image, row.reference)):
         if not path.is_file():
             raise InputError(f"{name}: {str(path)!r} is missing")
-    labels = np.array([label for _, _, label in rows], np.float64)
+    return rows
+
+
+def read_database(name: str, folder: Path) -> Database:
+    """A database of images judged by people; arguments and errors are those of `read_copies`."""
+    rows = read_copies(name, folder)
+    layout = DATABASES[name]
+    labels = np.array([row.label for row in rows], np.float64)
     if not np.isfinite(labels).all():
-        raise InputError(
-            f"{name}: the label of {str(rows[int(np.flatnonzero(~np.isfinite(labels))[0])][0])!r} is no number"
-        )
-    references = len({reference for _, reference, _ in rows})
-    warnings = tuple(
+        wrong = rows[int(np.flatnonzero(~np.isfinite(labels))[0])].image
+        raise InputError(f"{name}: the label of {str(wrong)!r} is no number")
+    warnings = _unlike_published(name, rows)
+    pairs = tuple(ImagePair(row.image, row.reference) for row in rows)
+    return Database(name, pairs, labels, layout.better, warnings)
+
+
+def _unlike_published(name: str, rows: Sequence[JudgedCopy]) -> tuple[str, ...]:
+    """A sentence for each count that is not the published one."""
+    layout = DATABASES[name]
+    references = len({row.reference for row in rows})
+    return tuple(
         f"{name} has {found} {noun}, and {published} were published"
         for found, published, noun in (
             (len(rows), layout.images, "distorted images"),
@@ -97,22 +137,16 @@ def read_database(name: str, folder: Path) -> Database:
         )
         if found != published
     )
-    pairs = tuple(ImagePair(distorted, reference) for distorted, reference, _ in rows)
-    return Database(name, pairs, labels, layout.better, warnings)
 
 
-LIVE_TYPES = (("jp2k", 227), ("jpeg", 233), ("wn", 174), ("gblur", 174), ("fastfading", 174))
-"""Folders of LIVE in the order of its labels, and how many of the labels are of each."""
-
-
-def _live(folder: Path) -> Iterator[Row]:
+def _live(folder: Path) -> Iterator[JudgedCopy]:
     """`info.txt` of each type's folder has a line "reference distorted strength"; imgN is the type's N-th label.
 
     Undistorted copies, which `orgs` marks, are left out.
     """
     labels, originals = _live_labels(folder)
-    sizes = dict(LIVE_TYPES)
-    lines = {kind: _lines(folder / kind / "info.txt") for kind, _ in LIVE_TYPES}
+    sizes = {one.folder: one.labels for one in types.LIVE}
+    lines = {kind: _lines(folder / kind / "info.txt") for kind in sizes}
     if sum(sizes.values()) != len(labels):  # a part of the database: the folders say how many labels each has
         sizes = {kind: len(found) for kind, found in lines.items()}
     if sum(sizes.values()) != len(labels) or len(originals) != len(labels):
@@ -121,15 +155,18 @@ def _live(folder: Path) -> Iterator[Row]:
             "belong together"
         )
     start = 0
-    for kind, _ in LIVE_TYPES:
+    for number, one in enumerate(types.LIVE, 1):
+        kind = one.folder
         for line in lines[kind]:
-            reference, distorted, *_ = (*line.split(), "", "")
+            reference, distorted, strength, *_ = (*line.split(), "", "", "")
             found = re.fullmatch(r"img(\d+)\.bmp", distorted, re.IGNORECASE)
             if found is None or not 1 <= int(found[1]) <= sizes[kind]:
                 raise InputError(f"live: {kind}/info.txt has the line {one_line(line, 60)!r}, not 'reference imgN.bmp'")
             place = start + int(found[1]) - 1
             if not originals[place]:
-                yield folder / kind / distorted, folder / "refimgs" / reference, float(labels[place])
+                severity = one.stronger * _number("live", strength)
+                files = folder / kind / distorted, folder / "refimgs" / reference
+                yield JudgedCopy(*files, float(labels[place]), number, kind, None, severity)
         start += sizes[kind]
 
 
@@ -147,23 +184,26 @@ def _live_labels(folder: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     raise InputError(f"live: {str(folder)!r} has neither dmos_realigned.mat nor dmos.mat")
 
 
-def _tid2013(folder: Path) -> Iterator[Row]:
+def _tid2013(folder: Path) -> Iterator[JudgedCopy]:
     """`mos_with_names.txt` has a line "MOS i01_01_1.bmp"; capital letters differ between files and lines."""
     images, references = _by_lower_name(folder / "distorted_images"), _by_lower_name(folder / "reference_images")
     for line in _lines(folder / "mos_with_names.txt"):
         label, name, *_ = (*line.split(), "", "")
-        found = re.fullmatch(r"(i\d+)_\d+_\d+\.bmp", name.lower())
-        if found is None:
+        found = re.fullmatch(r"(i\d+)_(\d+)_(\d+)\.bmp", name.lower())
+        if found is None or not 1 <= int(found[2]) <= len(types.TID2013):
             raise InputError(f"tid2013: mos_with_names.txt has the line {one_line(line, 60)!r}, not 'MOS i01_01_1.bmp'")
         reference = f"{found[1]}.bmp"
-        yield (
+        yield JudgedCopy(
             images.get(name.lower(), folder / "distorted_images" / name),
             references.get(reference, folder / "reference_images" / reference),
             _number("tid2013", label),
+            int(found[2]),
+            types.TID2013[int(found[2]) - 1],
+            int(found[3]),
         )
 
 
-def _kadid10k(folder: Path) -> Iterator[Row]:
+def _kadid10k(folder: Path) -> Iterator[JudgedCopy]:
     """`dmos.csv` has the columns dist_img, ref_img, dmos, var; its DMOS is better when it is higher."""
     rows = read_cells("dmos.csv", _content(folder / "dmos.csv"))
     _, header = next(rows)
@@ -173,49 +213,51 @@ def _kadid10k(folder: Path) -> Iterator[Row]:
     for _, cells in rows:
         row = dict(zip(header, cells, strict=True))
         images = folder / "images"
-        yield images / row["dist_img"], images / row["ref_img"], _number("kadid10k", row["dmos"])
+        found = re.fullmatch(r"i\d+_(\d+)_(\d+)\.png", row["dist_img"].lower())
+        if found is None or not 1 <= int(found[1]) <= len(types.KADID10K):
+            raise InputError(
+                f"kadid10k: dmos.csv names the image {one_line(row['dist_img'], 60)!r}, not one such as I01_01_01.png"
+            )
+        number, label = int(found[1]), _number("kadid10k", row["dmos"])
+        files = images / row["dist_img"], images / row["ref_img"]
+        yield JudgedCopy(*files, label, number, types.KADID10K[number - 1], int(found[2]))
 
 
-CSIQ_FOLDERS = {
-    "noise": "awgn",
-    "blur": "blur",
-    "contrast": "contrast",
-    "fnoise": "fnoise",
-    "jpeg": "jpeg",
-    "jpeg2000": "jpeg2000",
-}
-"""Type in CSIQ's table of labels, without blanks, to its folder."""
 _CSIQ_COLUMNS = ("image", "dst_type", "dst_lev", "dmos")
 
 
-def _csiq(folder: Path) -> Iterator[Row]:
+def _csiq(folder: Path) -> Iterator[JudgedCopy]:
     """`csiq.DMOS.xlsx` has a sheet with image, dst_idx, dst_type, dst_lev, dmos_std and dmos, a row for each image."""
     labels = folder / "csiq.DMOS.xlsx"
     _content(labels)
     rows = [row for _, row in sheet_rows(labels, _CSIQ_COLUMNS) if row["image"]]
     references = _by_lower_name(folder / "src_imgs")
-    images = {kind: _by_lower_name(folder / "dst_imgs" / kind) for kind in CSIQ_FOLDERS.values()}
+    images = {kind: _by_lower_name(folder / "dst_imgs" / kind) for kind in types.CSIQ.values()}
     for row in rows:
         image = re.sub(r"\.0$", "", row["image"])
         kind = row["dst_type"].lower().replace(" ", "")
-        if kind not in CSIQ_FOLDERS:
+        if kind not in types.CSIQ:
             raise InputError(f"csiq: unknown type of distortion {one_line(row['dst_type'], 40)!r}")
         level = int(_number("csiq", row["dst_lev"]))
-        name = f"{image}.{CSIQ_FOLDERS[kind]}.{level}.png".lower()
-        yield (
-            images[CSIQ_FOLDERS[kind]].get(name, folder / "dst_imgs" / CSIQ_FOLDERS[kind] / name),
+        place = types.CSIQ[kind]
+        name = f"{image}.{place}.{level}.png".lower()
+        yield JudgedCopy(
+            images[place].get(name, folder / "dst_imgs" / place / name),
             references.get(f"{image}.png".lower(), folder / "src_imgs" / f"{image}.png"),
             _number("csiq", row["dmos"]),
+            list(types.CSIQ).index(kind) + 1,
+            kind,
+            level,
         )
 
 
 DATABASES = {
-    "live": _Layout(_live, "lower", 779, 29),
-    "tid2013": _Layout(_tid2013, "higher", 3000, 25),
-    "kadid10k": _Layout(_kadid10k, "higher", 10125, 81),
-    "csiq": _Layout(_csiq, "lower", 866, 30),
+    "live": _Layout("LIVE release 2", ("refimgs", "gblur"), _live, "lower", 779, 29),
+    "tid2013": _Layout("TID2013", ("mos_with_names.txt", "distorted_images"), _tid2013, "higher", 3000, 25),
+    "kadid10k": _Layout("KADID-10k", ("dmos.csv", "images"), _kadid10k, "higher", 10125, 81),
+    "csiq": _Layout("CSIQ", ("csiq.dmos.xlsx", "dst_imgs"), _csiq, "lower", 866, 30),
 }
-"""Name to layout, direction and published counts."""
+"""Name to layout."""
 
 
 def _content(file: Path) -> bytes:
