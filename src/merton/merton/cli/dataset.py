@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from merton.cli.columns import named_columns
 from merton.cli.console import print_err, print_out, progress
 from merton.cli.tree import App, needs
 
@@ -63,6 +64,48 @@ def build_command(
         f"{result.references} references, {result.distorted} distorted images ({result.reused} were there already), "
         f"{len(result.refused)} left out: {out}"
     )
+
+
+@app.command("import")
+@needs("dataset")
+def import_command(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER|TABLE", help="KADID-10k, TID2013, LIVE or CSIQ as unpacked; or a table."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the dataset; one that was begun is finished.")],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="PART=NAME: the column that holds a part of a row, such as distorted=image; repeatable."),
+    ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder that paths in the table start from.")] = None,
+    name: Annotated[str, typer.Option(help="Of the data set; its folder's by default.")] = "",
+    licence: Annotated[str, typer.Option(help="Of its pictures, such as CC-BY-4.0.")] = "",
+    workers: Annotated[int | None, typer.Option(help="Processes; one for each usable core by default.")] = None,
+) -> None:
+    """Make a dataset of pictures that somebody else distorted: their types, their levels.
+
+    A row of a table has reference, distorted and type, and what there is of level or severity, category, split, scene,
+    domain, perspective, object, background, tasks, task_1 to task_5.
+    """
+    from merton.perception.dataset.foreign import read_foreign
+    from merton.perception.dataset.importing import import_dataset
+    from merton.perception.dataset.origin import read_origin
+
+    found = read_foreign(source, columns=named_columns(column), pictures=pictures, name=name)
+    for remark in found.remarks:
+        print_err(remark)
+    with progress("importing") as on_progress:
+        result = import_dataset(found, out, licence=licence, workers=workers, on_progress=on_progress)
+    for file, reason in result.refused.items():
+        print_err(f"left out: {file}: {reason}")
+    if not licence:
+        print_err("no licence is named: say which by --licence before the pictures are passed on.")
+    print_out(
+        f"{result.references} references, {result.distorted} distorted images ({result.reused} were there already), "
+        f"{len(result.refused)} left out: {out}"
+    )
+    print_out(f"distortions: {read_origin(out).words}")
 
 
 @app.command("verify")

@@ -21,13 +21,24 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class ReferenceImage:
-    """An undistorted image; `pixels` is its `pixels_sha256`."""
+    """An undistorted image.
+
+    Attributes:
+        pixels: its `pixels_sha256`.
+        scene: that it shows, as an imported dataset says; "" where its id says it.
+    """
 
     id: str
     domain: str
     perspective: str
     tasks: tuple[str, ...]
     pixels: str
+    scene: str = ""
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], pixels: str = "") -> ReferenceImage:
+        """Of a row of the table of references."""
+        return cls(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), pixels, row.get("scene") or "")
 
 
 @dataclass(frozen=True)
@@ -77,9 +88,7 @@ def read_dataset(folder: Path) -> list[DatasetImage]:
         hashes = dict(zip((row["file"] for row in rows), pool.map(lambda row: _hashed(folder, row), rows), strict=True))
     images = []
     for row in references:
-        reference = ReferenceImage(
-            row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), hashes[row["file"]]
-        )
+        reference = ReferenceImage.of_row(row, hashes[row["file"]])
         for one in (row, *copies[row["id"]]):
             images.append(
                 DatasetImage(

@@ -11,6 +11,8 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.perception.dataset import layout
+from merton.perception.dataset.origin import read_origin
+from merton.perception.dataset.tables import read_table
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 from merton_studies.annotate.chance import chances
@@ -44,6 +46,7 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
         raise InputError(f"{dataset} holds no finished dataset: run `merton dataset build` to its end")
     is_file = len(folders) == 1 and folders[0].is_file()
     sums = opinion.read_subjects(folders[0]) if is_file else _sums(folders, dataset)
+    sums = replace(sums, about={**sums.about, **read_origin(dataset).facts})
     images = opinion.read_images(dataset)
     there = set(zip(images.reference_id.tolist(), images.distortion.tolist(), images.level.tolist(), strict=True))
     annotated = zip(sums.reference_id.tolist(), sums.distortion.tolist(), sums.level.tolist(), strict=True)
@@ -72,7 +75,8 @@ def _sums(folders: Sequence[Path], dataset: Path) -> SubjectSums:
     for folder in folders:
         if not (folder / SCORES).is_file():
             raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
-    sums = opinion.subject_sums([folder / SCORES for folder in folders])
+    tasks = {row["id"]: len(row["tasks"]) for row in read_table(dataset / layout.REFERENCE_TABLE)}
+    sums = opinion.subject_sums([folder / SCORES for folder in folders], tasks)
     manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
     if sums.about.get("dataset", manifest) != manifest:
         raise InputError(f"{folders[0]} annotates another dataset than {dataset}: the hashes of the manifests differ")

@@ -15,6 +15,7 @@ from merton.decision.models.base import PolicyEntry
 from merton.errors import InfrastructureError, InputError
 from merton.files import locked_folder
 from merton.perception.dataset import layout
+from merton.perception.dataset.origin import read_origin
 from merton.pool import Pool
 from merton.results.parquet import require_pyarrow
 from merton_studies.annotate.cache import Cache, CachedResponse
@@ -121,11 +122,12 @@ def annotate(
     images = read_dataset(dataset)
     if not any(image.reference.tasks for image in images):
         raise InputError(
-            f"{str(dataset)!r} was built without tasks, so there is nothing to ask: write tags.yaml beside its images "
-            "(docs/use/dataset.md) and build it again"
+            f"{str(dataset)!r} has no tasks, so there is nothing to ask: write tags.yaml beside the images of a build, "
+            "or tasks into the table of an import, and make it again (docs/use/dataset.md)"
         )
     about = {
         "dataset": hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest(),
+        **read_origin(dataset).facts,
         "merton": __version__,
         "models": dict(zip(models, identities, strict=True)),
     }

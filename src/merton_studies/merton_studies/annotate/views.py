@@ -28,13 +28,18 @@ def camera_of(reference: ReferenceImage) -> str:
     The ids of images of the cell end in the camera's name, as written by `merton dataset sample` ("test_07_side").
     """
     camera = reference.id.rpartition("_")[2]
-    if reference.domain == "simulation" and camera in _cell().camera_names:
+    if reference.domain == "simulation" and not reference.scene and camera in _cell().camera_names:
         return camera
     return DEFAULT_CAMERAS.get(reference.perspective, "top")
 
 
 def scene_of(reference: ReferenceImage) -> str:
-    """The scene that a reference shows: its id, of images of the cell without the camera ("test_07")."""
+    """The scene that a reference shows: its id, of images of the cell without the camera ("test_07").
+
+    Of an imported dataset, the scene that it names.
+    """
+    if reference.scene:
+        return reference.scene
     scene, _, camera = reference.id.rpartition("_")
     return scene if camera == camera_of(reference) and reference.domain == "simulation" else reference.id
 

@@ -57,13 +57,14 @@ LABELS = ("mean", "zscore")
 """Values of which an opinion is the mean: sums, or each subject's standardised sums."""
 
 
-def subject_sums(scores: Iterable[Any], tasks: int = TASKS) -> SubjectSums:
+def subject_sums(scores: Iterable[Any], tasks: int | Mapping[str, int] = TASKS) -> SubjectSums:
     """The sums over tasks of every model on every image.
 
     Args:
         scores: tables of scores: paths of Parquet files, or Arrow tables, with the columns of `models.ScoreTable`;
             each model in one of them.
-        tasks: how many tasks an image must have.
+        tasks: how many tasks an image must have; or reference to how many it has, 1 to 5: then a sum of fewer than
+            five is scaled to five, so that the sums of all references lie in 0..5 (ours: the paper has five).
 
     Raises:
         InputError: no such table, a column is missing, a score is empty, NaN or outside 0..1, or a score of a model
@@ -83,6 +84,7 @@ def subject_sums(scores: Iterable[Any], tasks: int = TASKS) -> SubjectSums:
     place_of = np.cumsum(scene_of >= 0) - 1
     references, distortions = _split(images[first // levels])
     shown = numbered_images(references, distortions, first % levels)[1]
+    wanted = np.array([tasks if isinstance(tasks, int) else tasks.get(one, TASKS) for one in references.tolist()])
     which, values = dimension(), {}
     for name in VALUES:
         rows = (
@@ -90,13 +92,14 @@ def subject_sums(scores: Iterable[Any], tasks: int = TASKS) -> SubjectSums:
         )
         keys = (model(rows) * len(first) + place_of[code[rows]]) * len(task_names) + task(rows)
         try:
-            sums = _sums(keys, score[rows], len(task_names), tasks, len(models) * len(first))
+            sums = _sums(keys, score[rows], len(task_names), np.tile(wanted, len(models)))
         except _TwiceError as error:
             twice = one_line(models[error.key // len(task_names) // len(first)])
             raise InputError(f"a score of {twice!r} is there twice: each model must be in one table only") from None
-        values[name] = sums.reshape(len(models), len(first))[:, shown]
+        scale = 1.0 if isinstance(tasks, int) else TASKS / np.maximum(wanted, 1)
+        values[name] = (sums.reshape(len(models), len(first)) * scale)[:, shown]
     columns = (scenes[scene_of[first]][shown], references[shown], distortions[shown], (first % levels)[shown])
-    return SubjectSums(models, *columns, values, tasks, about)
+    return SubjectSums(models, *columns, values, tasks if isinstance(tasks, int) else TASKS, about)
 
 
 def opinions(
@@ -220,8 +223,8 @@ class _TwiceError(Exception):
         self.key = key
 
 
-def _sums(keys: Integers, score: Floats, tasks_met: int, tasks: int, size: int) -> Floats:
-    """(size,) the sum of the scores of a place, key // tasks_met, that has so many tasks; NaN for the others."""
+def _sums(keys: Integers, score: Floats, tasks_met: int, wanted: Integers) -> Floats:
+    """(n,) the sum of the scores of a place, key // tasks_met, that has `wanted` (n,) tasks; NaN for the others."""
     order = np.argsort(keys)  # of every sum too, so that the order of rows plays no part
     keys, score = keys[order], score[order]
     twice = np.flatnonzero(np.diff(keys) == 0)
@@ -229,9 +232,9 @@ def _sums(keys: Integers, score: Floats, tasks_met: int, tasks: int, size: int) 
         raise _TwiceError(int(keys[twice[0]]))
     keys //= tasks_met
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    found = np.full(size, np.nan)
+    found = np.full(len(wanted), np.nan)
     if len(starts):
-        whole = np.diff(starts, append=len(keys)) == tasks
+        whole = np.diff(starts, append=len(keys)) == wanted[keys[starts]]
         found[keys[starts][whole]] = np.add.reduceat(score, starts)[whole]
     return found
 

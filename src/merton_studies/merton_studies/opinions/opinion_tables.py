@@ -21,6 +21,8 @@ SUBJECTS, OPINIONS = "subjects.parquet", "opinions.parquet"
 """Names of the files beside a dataset's scores."""
 TASKS = 5
 """Tasks of a reference image (Embodied-IQA 3.2)."""
+LEVELS = 5
+"""Of a dataset that says nothing else."""
 VALUES = tuple(name for stage, names in DIMENSIONS.items() for name in (stage, *names))
 """cognition, its three dimensions, decision, its three dimensions."""
 
@@ -42,7 +44,7 @@ class SubjectSums:
         models: (m,) names, sorted.
         scene, reference_id, distortion: (n,) of each image, sorted by reference, distortion and level; the reference
             itself is "reference" of level 0.
-        level: (n,) 0..5.
+        level: (n,) 0 and up.
         values: name of `VALUES` to (m, n), each 0..tasks (CIDEr divided by 10); NaN where the subject is one of the
             other stage, or one of its tasks has no score: a sum is missing, never smaller.
         tasks: summed.
@@ -101,7 +103,8 @@ class Opinions:
         n: value to the number of subjects that have it.
         jnd_cognition, jnd_decision: "mild", "medium" or "severe", by cells of type and level
             (`study.sensitivity.by_cell`); "" where there is no score, or all scores are equal.
-        about: label, subjects, least number of them, tasks, dataset, versions.
+        about: label, subjects, least number of them, tasks, dataset, versions; whose distortions they are, and how many
+            levels these have.
     """
 
     scene: Texts
@@ -134,6 +137,11 @@ class Opinions:
             raise UnknownNameError("value", name, VALUES)
         column: Floats = getattr(self, name)
         return column
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """1 to the highest level of the dataset: five where Merton distorted, as in Embodied-IQA (3.1)."""
+        return tuple(range(1, max(int(self.about.get("levels", LEVELS)), int(self.level.max(initial=1))) + 1))
 
     @property
     def stages(self) -> list[str]:

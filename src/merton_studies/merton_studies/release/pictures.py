@@ -142,7 +142,7 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
 
 
 def _scene(row: Row) -> str:
-    return scene_of(ReferenceImage(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), ""))
+    return scene_of(ReferenceImage.of_row(row))
 
 
 def _licence(dataset: Path, row: Row, of_all: Licence, sources: Sources) -> Licence | None:

@@ -113,9 +113,7 @@ def _built(
     sources = {job.id: job.source.name for job in jobs}
     refused.update({sources[done.id]: done.reason for done in finished if done.record is None})
     records = sorted((done.record for done in finished if done.record), key=lambda record: str(record["id"]))
-    _sweep(out, records)
-    layout.write(out / layout.REFUSED, csv_text(("file", "reason"), sorted(refused.items())).encode())
-    write_tables(out, records, settings)
+    finish(out, records, refused, settings)
     reused = sum(len(done.record["images"]) for done in finished if done.record and done.reused)
     distorted = sum(len(record["images"]) for record in records)
     return BuildResult(len(records), distorted, reused, dict(sorted(refused.items())))
@@ -175,9 +173,11 @@ def _of(copies: Mapping[str, list[Copy]], reference: str, manifest: Path | None)
     return copies[reference]
 
 
-def _sweep(out: Path, records: Sequence[dict[str, Any]]) -> None:
-    """Remove files that no record names: unfinished ones, and images of removed references."""
+def finish(out: Path, records: Sequence[dict[str, Any]], refused: Mapping[str, str], settings: dict[str, Any]) -> None:
+    """Write the tables of all records, after removing files that none names: unfinished, or of removed references."""
     keep = {entry["file"] for record in records for entry in (record, *record["images"])}
     keep |= {f"{layout.RECORDS}/{record['id']}.json" for record in records}
     for file in layout.files_of(out) - keep:
         (out / file).unlink()
+    layout.write(out / layout.REFUSED, csv_text(("file", "reason"), sorted(refused.items())).encode())
+    write_tables(out, records, settings)

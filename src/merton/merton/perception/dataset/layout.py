@@ -14,6 +14,8 @@ SETTINGS = "build.json"
 MANIFEST = "manifest.parquet"
 REFERENCE_TABLE = "references.parquet"
 REFUSED = "refused.csv"
+IMPORTED = "imported"
+"""Key of the settings that only a dataset of somebody else's distortions has."""
 SUMS = "SHA256SUMS"
 """Hashes of the three tables, in the format of `sha256sum --check`."""
 

@@ -87,7 +87,7 @@ def make_reference(job: ReferenceJob) -> JobResult:
         "source_sha256": source_sha256,
         **asdict(job.tags),
         "tasks": list(job.tags.tasks),
-        **_described(job.out, file, reference),
+        **described(job.out, file, reference),
         **quality,
         "images": [_distorted(job, reference, copy) for copy in job.copies or _wanted(job, source_sha256)],
     }
@@ -137,14 +137,14 @@ def _distorted(job: ReferenceJob, reference: Image, copy: Copy) -> dict[str, Any
         "unit": entry.unit,
         "reference_width_px": REFERENCE_WIDTH_PX,
         "seed": seed,
-        **_described(job.out, f"{layout.DISTORTED}/{job.id}/{name}_{level}.png", image),
+        **described(job.out, f"{layout.DISTORTED}/{job.id}/{name}_{level}.png", image),
         "psnr": measure("psnr", image, reference),
         "ssim": measure("ssim", image, reference),
     }
 
 
-def _described(out: Path, file: str, image: Image) -> dict[str, Any]:
-    """Write an image; returns its file, hash, size and attributes."""
+def described(out: Path, file: str, image: Image) -> dict[str, Any]:
+    """Write an image as PNG, (height, width, 3) uint8 RGB; returns its file, hash, size and attributes."""
     height, width = image.shape[:2]
     sha256 = layout.write(out / file, encode_image(image))
     return {"file": file, "sha256": sha256, "width": width, "height": height, **asdict(attributes(image))}

@@ -54,14 +54,22 @@ REFERENCE_COLUMNS = {
 the reference itself."""
 
 
+IMPORTED_MANIFEST_COLUMNS = {"source": "string", "source_sha256": "string", "split": "string"}
+IMPORTED_REFERENCE_COLUMNS = {"scene": "string"}
+"""Further columns of a dataset that was imported: the name of the copy in its source and the hash of that file, the
+part that its makers put it in, and the scene that a reference shows. Its `value` is the severity where it has one, and
+it has no seed."""
+
+
 def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[str, Any]) -> None:
     """Write both tables, and the hashes of tables and refusals. The same records give the same bytes."""
     images = [image for record in records for image in record["images"]]
+    of_copies, of_references = MANIFEST_COLUMNS, REFERENCE_COLUMNS
+    if layout.IMPORTED in settings:
+        of_copies, of_references = of_copies | IMPORTED_MANIFEST_COLUMNS, of_references | IMPORTED_REFERENCE_COLUMNS
     sums = {
-        layout.MANIFEST: layout.write(out / layout.MANIFEST, _parquet(MANIFEST_COLUMNS, images, settings)),
-        layout.REFERENCE_TABLE: layout.write(
-            out / layout.REFERENCE_TABLE, _parquet(REFERENCE_COLUMNS, records, settings)
-        ),
+        layout.MANIFEST: layout.write(out / layout.MANIFEST, _parquet(of_copies, images, settings)),
+        layout.REFERENCE_TABLE: layout.write(out / layout.REFERENCE_TABLE, _parquet(of_references, records, settings)),
         layout.REFUSED: layout.sha256_of(out / layout.REFUSED),
     }
     layout.write(out / layout.SUMS, "".join(f"{value}  {name}\n" for name, value in sums.items()).encode())

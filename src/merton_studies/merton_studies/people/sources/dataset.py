@@ -135,4 +135,4 @@ def _scene(row: dict[str, Any]) -> str:
     from merton_studies.annotate.dataset import ReferenceImage
     from merton_studies.annotate.views import scene_of
 
-    return scene_of(ReferenceImage(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), row["sha256"]))
+    return scene_of(ReferenceImage.of_row(row))
