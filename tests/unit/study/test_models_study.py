@@ -150,7 +150,7 @@ def test_the_table_of_a_parquet_file(tmp_path: Path) -> None:
     assert [profile.model for profile in models.profiles(found, "bleu")] == ["one"]
     for wrong, message in (
         ({**columns, "score": [7.0] * len(columns["score"])}, r"scores must be in 0 \.\. 1"),
-        ({**columns, "level": [6] * len(columns["score"])}, r"levels must be 0 \.\. 5"),
+        ({**columns, "level": [21] * len(columns["score"])}, r"levels must be 0 \.\. 20"),
         ({name: columns[name] for name in models.COLUMNS[:-1]}, "column 'score' is missing"),
     ):
         parquet.write_table(pyarrow.table(wrong), tmp_path / "w.parquet")

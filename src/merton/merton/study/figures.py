@@ -67,9 +67,10 @@ def line_chart(
 ) -> Markup:
     """Mean score (0 .. maximum) against distortion level, one line a series, whiskers of one standard error."""
     left, right, top, bottom = 30.0, width - 10.0, 10.0, height - 32.0
+    levels = range(max(LEVELS[-1], *(p.level for item in series for p in item.points), 0) + 1)
 
     def x(level: float) -> float:
-        return left + 8.0 + (right - left - 16.0) * level / LEVELS[-1]
+        return left + 8.0 + (right - left - 16.0) * level / levels[-1]
 
     def y(value: float) -> float:
         return bottom - (bottom - top) * min(max(value, 0.0), maximum) / maximum
@@ -79,7 +80,7 @@ def line_chart(
         height_px = y(share * maximum)
         parts.append(tag("line", x1=left, x2=right, y1=height_px, y2=height_px, class_="grid"))
         parts.append(tag("text", f"{share * maximum:g}", x=left - 6, y=height_px + 3.5, text_anchor="end"))
-    for level in LEVELS:
+    for level in levels:
         parts.append(tag("text", level, x=x(level), y=bottom + 15, text_anchor="middle"))
     parts.append(
         tag("text", "distortion level", x=(left + right) / 2, y=height - 3, text_anchor="middle", class_="axis")

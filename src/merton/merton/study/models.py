@@ -20,6 +20,8 @@ from merton.world.action import ActionChunk
 
 COLUMNS = ("model", "scene", "image", "task", "dimension", "level", "score")
 LEVELS = (1, 2, 3, 4, 5)
+HIGHEST_LEVEL = 20
+"""Of distortions that somebody else made; Merton's have `LEVELS`."""
 UNORDERED = 10
 """Models that a matrix shows by name; more are ordered so that those that agree stand side by side."""
 
@@ -38,7 +40,7 @@ class ScoreTable:
         task: name of the task (text).
         dimension: "bleu", "rouge_l", "cider", "position", "rotation", "state", the name of a stage for its total, or
             that of the score beside it, "slots" or "own_spread".
-        level: level of the distortion, 1..5; 0 for the undistorted image (whole number).
+        level: level of the distortion, 1 and up, 5 at most of Merton's; 0 for the undistorted image (whole number).
         score: 0..1, CIDEr too.
     """
 
@@ -64,8 +66,8 @@ class Profile:
     """One model in one dimension.
 
     Attributes:
-        levels: mean score at the levels 0..5; None where there is none.
-        distorted: over the levels 1..5.
+        levels: mean score at the levels from 0 to the highest of the table, at least 5; None where there is none.
+        distorted: over all but level 0.
     """
 
     model: str
@@ -137,10 +139,11 @@ def from_parquet(path: Path | str) -> ScoreTable:
 
 def profiles(table: ScoreTable, dimension: str) -> list[Profile]:
     """Every model's mean score by level, models sorted by name; empty if the dimension is not in the table."""
+    levels = range(max(LEVELS[-1], int(table.level.max(initial=0))) + 1)
     found = []
     for model in np.unique(table.model[table.dimension == dimension]).tolist():
         rows = (table.dimension == dimension) & (table.model == model)
-        by_level = tuple(_cell(table.score[rows & (table.level == level)]) for level in (0, *LEVELS))
+        by_level = tuple(_cell(table.score[rows & (table.level == level)]) for level in levels)
         found.append(Profile(model, by_level, _cell(table.score[rows & (table.level > 0)])))
     return found
 
@@ -208,8 +211,8 @@ def _table(columns: Sequence[Sequence[Any]]) -> ScoreTable:
         level, score = np.array(levels, dtype=np.int64), np.array(scores, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"levels must be whole numbers and scores numbers: {error}") from None
-    if ((level < 0) | (level > LEVELS[-1])).any():
-        raise InputError(f"levels must be 0 .. {LEVELS[-1]}, got {level.min()} .. {level.max()}")
+    if ((level < 0) | (level > HIGHEST_LEVEL)).any():
+        raise InputError(f"levels must be 0 .. {HIGHEST_LEVEL}, got {level.min()} .. {level.max()}")
     if not ((score >= 0) & (score <= 1)).all():
         raise InputError(f"scores must be in 0 .. 1 (CIDEr divided by 10), got {score.min():g} .. {score.max():g}")
     return ScoreTable(model, scene, image, task, dimension, level, score)

@@ -140,7 +140,7 @@ class Benchmark:
 
 
 def columns(opinions: Opinions, stage: str) -> tuple[Column, ...]:
-    """All images, which the paper has not, and its 15 columns.
+    """All images, which the paper has not, and its 15 columns; of other levels than its five as many as there are.
 
     Args:
         opinions: of the images.
@@ -167,7 +167,7 @@ def columns(opinions: Opinions, stage: str) -> tuple[Column, ...]:
         (name, title, stage, known & (opinions.domain == name))
         for name, title in (("real", "Real"), ("simulation", "Simulation"))
     ]
-    subsets += [(f"level_{k}", f"Level {k}", stage, known & (opinions.level == k)) for k in (1, 2, 3, 4, 5)]
+    subsets += [(f"level_{k}", f"Level {k}", stage, known & (opinions.level == k)) for k in opinions.levels]
     return tuple(
         Column(name, title, value, images, "" if images.any() else f"no image of this study is in {title!r}")
         for name, title, value, images in subsets

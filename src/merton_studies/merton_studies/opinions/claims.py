@@ -22,6 +22,8 @@ from merton_studies.opinions.sensitivity import by_cell_again
 HOLDS: ClaimVerdict = "holds"
 FAILS: ClaimVerdict = "does not hold"
 UNRESOLVED: ClaimVerdict = "not resolved"
+NOT_APPLICABLE: ClaimVerdict = "not applicable"
+NO_TYPE = "no such type in this dataset"
 NO_CHANGE = 0.25
 """A fall between level 1 and 5 that is smaller than this, of 5, is none. Ours: a twentieth of the scale."""
 INDEPENDENT = 0.3
@@ -67,19 +69,22 @@ def _verdict(
 
 def _of_trends(stage: str, trends: Mapping[str, Trend]) -> Iterator[Claim]:
     for name in ("max_brighten", "max_darken"):
-        if trend := trends.get(name):
-            verdict = (
-                HOLDS if trend.falls else _verdict(trend.fall_interval, lambda _: False, lambda i: i[1] < NO_CHANGE)
-            )
-            yield Claim(f"{stage}: {_words(name)} falls significantly with the level", _fall(trend), verdict)
+        words = f"{stage}: {_words(name)} falls significantly with the level"
+        trend = trends.get(name)
+        if trend is None:
+            yield Claim(words, NO_TYPE, NOT_APPLICABLE)
+            continue
+        verdict = HOLDS if trend.falls else _verdict(trend.fall_interval, lambda _: False, lambda i: i[1] < NO_CHANGE)
+        yield Claim(words, _fall(trend), verdict)
     for name in ("mean_brighten", "mean_darken"):
-        if trend := trends.get(name):
-            verdict = _verdict(
-                trend.fall_interval, lambda i: i[0] > -NO_CHANGE and i[1] < NO_CHANGE, lambda i: i[0] > 0
-            )
-            if trend.falls:
-                verdict = FAILS
-            yield Claim(f"{stage}: {_words(name)} has no significant change from level 1 to 5", _fall(trend), verdict)
+        words = f"{stage}: {_words(name)} has no significant change from level 1 to 5"
+        trend = trends.get(name)
+        if trend is None:
+            yield Claim(words, NO_TYPE, NOT_APPLICABLE)
+            continue
+        whole = trend.fall_interval if trend.ends == (1, 5) else None
+        verdict = _verdict(whole, lambda i: i[0] > -NO_CHANGE and i[1] < NO_CHANGE, lambda i: i[0] > 0)
+        yield Claim(words, _fall(trend), FAILS if trend.falls else verdict)
 
 
 def _fall(trend: Trend) -> str:
@@ -101,7 +106,9 @@ def _of_cells(opinions: Opinions, stages: list[str]) -> Iterator[Claim]:
             classes = getattr(opinions, f"jnd_{stage}")[cell]
             seen = [str(one) for one in np.unique(classes) if one]
             if not seen or share is None:
-                yield Claim(f"{stage}: {_words(name)} is {words}", "no images", UNRESOLVED)
+                there = bool((opinions.distortion == name).any())
+                empty = ("no images", UNRESOLVED) if there else (NO_TYPE, NOT_APPLICABLE)
+                yield Claim(f"{stage}: {_words(name)} is {words}", *empty)
                 continue
             verdict = HOLDS if share >= SURE else FAILS if share <= 1.0 - SURE else UNRESOLVED
             measured = f"{seen[0]} at level {level}; {wanted} in {100 * share:.0f} % of the resampled studies"
@@ -131,7 +138,8 @@ def _of_both(opinions: Opinions) -> Iterator[Claim]:
         mine = used.distortion == name
         words = f"{_words(name)} hurts mainly {who}"
         if not mine.any():
-            yield Claim(words, "no images", UNRESOLVED)
+            there = bool((opinions.distortion == name).any())
+            yield Claim(words, *(("no images", UNRESOLVED) if there else (NO_TYPE, NOT_APPLICABLE)))
             continue
         drawn = resamples(used.scene[mine], "kinds", name)
         shift = sign * difference[mine]

@@ -13,7 +13,7 @@ from merton.statistics.intervals import Interval
 from merton.study.models import Correlation, correlation_of
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.claims import StageResults, claims, dimension_falls
-from merton_studies.opinions.distributions import LEVELS, categories, dimensions, trends
+from merton_studies.opinions.distributions import categories, dimensions, trends
 from merton_studies.opinions.opinion_tables import Opinions, SubjectSums
 from merton_studies.opinions.published import Claim
 from merton_studies.opinions.sensitivity import HalfLoss, by_image, half_losses
@@ -24,7 +24,8 @@ CASES = 10
 """Shown of each kind."""
 BLIND = 4.75
 """A subject whose output for another scene scores more than this of 5 hardly depends on the image. Ours."""
-HIGH_LEVELS, LOW_LEVELS = (4, 5), (1, 2)
+HIGH, LOW = 0.7, 0.4
+"""Shares of the highest level from which on a level is high, and up to which it is low: 4 and 5, 1 and 2 of five."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,13 @@ def remarks(opinions: Opinions) -> list[str]:
 
 
 def instructive(opinions: Opinions, stage: str, count: int = CASES) -> tuple[list[int], list[int]]:
-    """Rows of the images with the highest scores at level 4 and 5, and of those with the lowest at level 1 and 2.
+    """Rows of the images with the highest scores at high levels, and of those with the lowest at low ones.
 
-    Each type and each reference at most once, so that the cases differ.
+    Each type and each reference at most once, so that the cases differ; none where there is one level alone.
     """
     score = opinions.value(stage)
     chosen = []
-    for levels, order in ((HIGH_LEVELS, -score), (LOW_LEVELS, score)):
+    for levels, order in zip(extreme_levels(opinions), (-score, score), strict=True):
         rows = np.flatnonzero(np.isin(opinions.level, levels) & ~np.isnan(score))
         keys = (opinions.reference_id[rows], opinions.distortion_id[rows], order[rows].round(9))
         types: set[str] = set()
@@ -147,6 +148,16 @@ def instructive(opinions: Opinions, stage: str, count: int = CASES) -> tuple[lis
                 references.add(reference)
         chosen.append(kept)
     return chosen[0], chosen[1]
+
+
+def extreme_levels(opinions: Opinions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The high levels of a dataset, and the low ones."""
+    highest = opinions.levels[-1]
+    if highest < 2:
+        return (), ()
+    high = tuple(level for level in opinions.levels if level >= HIGH * highest)
+    low = tuple(level for level in opinions.levels if level == 1 or level <= LOW * highest)
+    return high, low
 
 
 def _stage(opinions: Opinions, sums: SubjectSums | None, stage: str) -> StageStudy:
@@ -183,12 +194,12 @@ def _agreement(sums: SubjectSums, opinions: Opinions, stage: str) -> dict[str, C
 
 
 def map_rows(opinions: Opinions, stage: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The class of every type, by its number, at the levels 1..5; "" without images."""
+    """The class of every type, by its number, at every level; "" without images."""
     classes = getattr(opinions, f"jnd_{stage}")
     rows = []
     for number in np.unique(opinions.distortion_id).tolist():
         mine = opinions.distortion_id == number
-        seen = [np.unique(classes[mine & (opinions.level == level) & (classes != "")]) for level in LEVELS]
+        seen = [np.unique(classes[mine & (opinions.level == level) & (classes != "")]) for level in opinions.levels]
         label = f"{number} {str(opinions.distortion[mine][0]).replace('_', ' ')}"
         rows.append((label, tuple(str(one[0]) if len(one) else "" for one in seen)))
     return rows

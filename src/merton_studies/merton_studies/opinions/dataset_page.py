@@ -18,9 +18,9 @@ from merton.results.text import one_line
 from merton.study import figures
 from merton.study.sections import DIMENSION_LABELS
 from merton_studies.opinions import opinion_figures
-from merton_studies.opinions.claims import FAILS, HOLDS, UNRESOLVED
-from merton_studies.opinions.dataset import PUBLISHED_AGREEMENT, Case, DatasetStudy, map_rows
-from merton_studies.opinions.distributions import LEVELS, spread
+from merton_studies.opinions.claims import FAILS, HOLDS, NOT_APPLICABLE, UNRESOLVED
+from merton_studies.opinions.dataset import PUBLISHED_AGREEMENT, Case, DatasetStudy, extreme_levels, map_rows
+from merton_studies.opinions.distributions import spread
 from merton_studies.opinions.opinion_tables import Opinions
 
 SECTIONS = {
@@ -32,7 +32,7 @@ SECTIONS = {
     "cases": "Where level and score disagree",
 }
 """Anchor of a section to its heading, in the order of the page."""
-TONES = {HOLDS: "good", FAILS: "bad", UNRESOLVED: "warn"}
+TONES = {HOLDS: "good", FAILS: "bad", UNRESOLVED: "warn", NOT_APPLICABLE: ""}
 
 
 def fragments(study: DatasetStudy, cases: Sequence[Case] = ()) -> dict[str, Markup]:
@@ -76,6 +76,8 @@ def _shown(study: DatasetStudy, cases: Sequence[Case]) -> dict[str, Any]:
     opinions = study.opinions
     lows = {stage: opinion_figures.lowest_shown(_known(opinions, stage)) for stage in study.stages}
     return {
+        "LEVELS": opinions.levels,
+        "extremes": extreme_levels(opinions),
         "stages": study.stages,
         "claims": study.claims,
         "cases": cases,
@@ -105,7 +107,7 @@ def _densities(opinions: Opinions, study: DatasetStudy, stage: str, low: float) 
     curves = {}
     for trend in study.stages[stage].results.trends:
         mine = (opinions.distortion_id == trend.distortion_id) & ~np.isnan(score)
-        by_level = {level: score[mine & (opinions.level == level)] for level in LEVELS}
+        by_level = {level: score[mine & (opinions.level == level)] for level in opinions.levels}
         curves[trend.distortion_id] = {
             level: opinion_figures.shares(found, low) for level, found in by_level.items() if len(found)
         }
@@ -114,7 +116,7 @@ def _densities(opinions: Opinions, study: DatasetStudy, stage: str, low: float) 
     for trend in study.stages[stage].results.trends:
         name = f"{trend.distortion_id} {one_line(trend.distortion).replace('_', ' ')}"
         means = ", ".join(
-            f"level {level} {one.mean:.3g}" for level, one in zip(LEVELS, trend.levels, strict=True) if one
+            f"level {level} {one.mean:.3g}" for level, one in zip(opinions.levels, trend.levels, strict=True) if one
         )
         word = (
             "no trend"
@@ -122,7 +124,7 @@ def _densities(opinions: Opinions, study: DatasetStudy, stage: str, low: float) 
             else f"tau {trend.tau:.2f}{', falls' if trend.falls else ', not resolved'}"
         )
         title = f"{stage} under {name}: mean at {means}; {word}"
-        drawn = opinion_figures.densities(curves[trend.distortion_id], low, highest, title)
+        drawn = opinion_figures.densities(curves[trend.distortion_id], low, highest, title, opinions.levels[-1])
         shown.append((name, word.replace("-", "−"), drawn))
     return shown
 
@@ -140,7 +142,7 @@ def _maps(opinions: Opinions, stages: Sequence[str]) -> dict[str, Markup]:
             hints.append(
                 [
                     _hint(opinions, stage, mine & (opinions.level == level), label, level, name)
-                    for level, name in zip(LEVELS, classes, strict=True)
+                    for level, name in zip(opinions.levels, classes, strict=True)
                 ]
             )
         title = f"{stage}: mild, medium or severe by type of distortion and level"
@@ -162,9 +164,8 @@ def _environment() -> jinja2.Environment:
         figures=figures,
         drawn=opinion_figures,
         SECTIONS=SECTIONS,
-        LEVELS=LEVELS,
         TONES=TONES,
-        VERDICTS=(HOLDS, FAILS, UNRESOLVED),
+        VERDICTS=(HOLDS, FAILS, UNRESOLVED, NOT_APPLICABLE),
         KINDS={"cognition": "VLMs", "decision": "VLAs"},
         DIMENSION_LABELS=DIMENSION_LABELS,
         PUBLISHED_AGREEMENT=PUBLISHED_AGREEMENT,

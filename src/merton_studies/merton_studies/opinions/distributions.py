@@ -15,7 +15,6 @@ from merton.statistics.resampling import Floats, Resamples, interval, resamples
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.opinion_tables import Opinions
 
-LEVELS = (1, 2, 3, 4, 5)
 MAXIMUM = 5.0
 """Of a score: five tasks of at most 1."""
 BINS = 40
@@ -50,9 +49,10 @@ class Trend:
     """Whether the scores of a type of distortion fall with its level.
 
     Attributes:
-        levels: the distribution at the levels 1..5; None without images.
+        levels: the distribution at each of `Opinions.levels`; None without images.
         tau: Kendall's tau-b of score and level: below 0 where scores fall; NaN where one of them does not vary.
-        fall: mean at level 1 less mean at level 5; NaN where one is missing.
+        fall: mean at the type's lowest level with images less that at its highest; NaN where it has only one.
+        ends: these two levels.
         p: one-sided, of Jonckheere and Terpstra's test against scores that do not fall; 1 where tau is undefined.
         adjusted: p after Benjamini and Hochberg over all types.
     """
@@ -65,6 +65,7 @@ class Trend:
     tau_interval: Interval | None
     fall: float
     fall_interval: Interval | None
+    ends: tuple[int, int]
     p: float
     adjusted: float
 
@@ -140,9 +141,10 @@ def trends(opinions: Opinions, stage: str) -> list[Trend]:
         drawn = resamples(part.scene, "trend", stage, number)
         tau, p = kendall(part.level, score)
         step = part.level - 1
-        means = drawn.means(score, step, len(LEVELS))
-        spreads = tuple(spread(score[part.level == level]) for level in LEVELS)
-        first, last = spreads[0], spreads[-1]
+        means = drawn.means(score, step, len(opinions.levels))
+        spreads = tuple(spread(score[part.level == level]) for level in opinions.levels)
+        ends = int(part.level.min()), int(part.level.max())
+        first, last = spreads[ends[0] - 1], spreads[ends[1] - 1]
         found.append(
             Trend(
                 str(part.distortion[0]),
@@ -151,8 +153,9 @@ def trends(opinions: Opinions, stage: str) -> list[Trend]:
                 spreads,
                 tau,
                 interval(_taus(part.level, score, drawn)),
-                first.mean - last.mean if first and last else float("nan"),
-                interval(means[:, 0] - means[:, -1]),
+                first.mean - last.mean if first and last and ends[0] < ends[1] else float("nan"),
+                interval(means[:, ends[0] - 1] - means[:, ends[1] - 1]) if ends[0] < ends[1] else None,
+                ends,
                 p,
                 p,
             )

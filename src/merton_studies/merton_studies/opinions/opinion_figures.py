@@ -13,7 +13,8 @@ from merton.pages.svg import sequential_color, tag
 from merton.pages.words import number, readable
 from merton.results.text import count_of
 from merton.statistics.intervals import Interval
-from merton_studies.opinions.distributions import LEVELS, MAXIMUM, Spread
+from merton_studies.opinions.distributions import MAXIMUM, Spread
+from merton_studies.opinions.opinion_tables import LEVELS
 from merton_studies.opinions.sensitivity import HalfLoss
 
 BINS = 30
@@ -25,9 +26,9 @@ _DOTS = {"mild": "•", "medium": "••", "severe": "•••"}
 Floats = NDArray[np.float64]
 
 
-def level_color(level: int) -> str:
-    """The colour of a level, from the blue of level 1 over violet to the orange of level 5, on light and dark paper."""
-    share = 100.0 * (LEVELS[-1] - level) / (LEVELS[-1] - LEVELS[0])
+def level_color(level: int, highest: int = LEVELS) -> str:
+    """The colour of a level, from the blue of level 1 over violet to the orange of the highest, on any paper."""
+    share = 100.0 * (highest - level) / max(highest - 1, 1)
     return f"color-mix(in oklch, var(--s0) {share:g}%, var(--s1))"
 
 
@@ -42,7 +43,7 @@ def shares(scores: Floats, low: float) -> Floats:
     return np.convolve(np.pad(counts, 2, mode="symmetric"), _KERNEL, mode="valid")
 
 
-def densities(curves: Mapping[int, Floats], low: float, highest: float, title: str) -> Markup:
+def densities(curves: Mapping[int, Floats], low: float, highest: float, title: str, levels: int = LEVELS) -> Markup:
     """The distributions of scores at each level, laid over each other.
 
     Args:
@@ -50,6 +51,7 @@ def densities(curves: Mapping[int, Floats], low: float, highest: float, title: s
         low: left end of the scale.
         highest: the largest share of all pictures that are to be compared; heights are its square roots.
         title: for hover and screen readers.
+        levels: highest level of the dataset.
     """
     width, height = 200.0, 92.0
     bottom = height - 15.0
@@ -66,13 +68,13 @@ def densities(curves: Mapping[int, Floats], low: float, highest: float, title: s
         middles = low + (MAXIMUM - low) * (np.arange(BINS) + 0.5) / BINS
         heights = bottom - (bottom - 4.0) * np.sqrt(curve / max(highest, 1e-9))
         corners = " ".join(f"{x(at):.1f},{up:.1f}" for at, up in zip(middles.tolist(), heights.tolist(), strict=True))
-        parts.append(tag("polyline", points=corners, class_="line", style=f"stroke:{level_color(level)}"))
+        parts.append(tag("polyline", points=corners, class_="line", style=f"stroke:{level_color(level, levels)}"))
     return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="chart", role="img", aria_label=title)
 
 
-def level_swatch(level: int) -> Markup:
+def level_swatch(level: int, highest: int = LEVELS) -> Markup:
     """The line of a level, for a legend."""
-    line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line", style=f"stroke:{level_color(level)}")
+    line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line", style=f"stroke:{level_color(level, highest)}")
     return tag("svg", line, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
 
 
@@ -90,13 +92,14 @@ def sensitivity_map(
     """The class of every type (row) and level (column): one dot mild, two medium, three severe.
 
     Args:
-        rows: label and the five classes of each type; "" without images.
+        rows: label and the classes of each type, a class for each level; "" without images.
         others: the classes in the other map, by row; a cell that differs there has an outline. Empty without another.
         hints: hover texts, by row.
         title: for screen readers.
     """
     cell, tall, left, top = 30.0, 17.0, 156.0, 18.0
-    parts = [tag("text", level, x=left + cell * (level - 0.5), y=top - 6.0, text_anchor="middle") for level in LEVELS]
+    levels = range(1, 1 + max((len(classes) for _, classes in rows), default=LEVELS))
+    parts = [tag("text", level, x=left + cell * (level - 0.5), y=top - 6.0, text_anchor="middle") for level in levels]
     for row, (label, classes) in enumerate(rows):
         up = top + tall * row
         parts.append(tag("text", label, x=left - 6.0, y=up + 12.5, text_anchor="end"))
@@ -109,7 +112,7 @@ def sensitivity_map(
             parts.append(tag("rect", hint, **square, rx=2.0, style=f"fill:{fill};{edge}"))
             at = {"x": left + cell * (column + 0.5), "y": up + 12.0, "text_anchor": "middle"}
             parts.append(tag("text", _DOTS.get(name, "–"), **at, style=f"fill:{ink};font-size:9px;pointer-events:none"))
-    size = left + cell * len(LEVELS), top + tall * len(rows) + 4.0
+    size = left + cell * len(levels), top + tall * len(rows) + 4.0
     view = f"0 0 {size[0]:g} {size[1]:g}"
     return tag(
         "svg", *parts, viewBox=view, class_="matrix", style=f"max-width:{size[0]:g}px", role="img", aria_label=title
@@ -153,12 +156,12 @@ def scale(low: float) -> Markup:
     return tag("svg", *parts, viewBox=f"0 0 {width:g} 13", class_="bar boxes axis-bar", aria_hidden="true")
 
 
-def level_bar(level: float, interval: Interval | None) -> Markup:
-    """A level 0..5 as a dot on its interval; a ring at the end for one beyond 5, neither for NaN, which is no level."""
+def level_bar(level: float, interval: Interval | None, highest: int = LEVELS) -> Markup:
+    """A level 0..highest as a dot on its interval; a ring at the end for one beyond, neither for NaN, which is none."""
     width = 120.0
 
     def x(value: float) -> float:
-        return 5.0 + (width - 10.0) * min(max(value, 0.0), 5.0) / 5.0
+        return 5.0 + (width - 10.0) * min(max(value, 0.0), highest) / highest
 
     parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
     if interval:

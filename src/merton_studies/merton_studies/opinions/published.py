@@ -10,7 +10,7 @@ from merton.files import resource
 
 FOLDER = "config/published"
 
-ClaimVerdict = Literal["holds", "holds in part", "does not hold", "not resolved", "noted"]
+ClaimVerdict = Literal["holds", "holds in part", "does not hold", "not resolved", "not applicable", "noted"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Claim:
     Attributes:
         text: the sentence, in the paper's words as far as it is the paper's.
         measured: the numbers that decide, in a sentence.
-        verdict: "not resolved" where an interval is too wide to tell; "noted" of a sentence that is ours.
+        verdict: "not resolved" where an interval is too wide to tell; "not applicable" where there is nothing that
+            it speaks of; "noted" of a sentence that is ours.
     """
 
     text: str

@@ -18,10 +18,10 @@ from merton.statistics.falling import Rise, greatest_rise
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval
 from merton.statistics.resampling import Resamples
+from merton_studies.opinions.opinion_tables import LEVELS
 
 JND = ("mild", "medium", "severe")
 """A third of the images each, from the highest scores to the lowest."""
-LEVELS = 5
 _ALIKE = 1e-9
 """A share no more above half than this is half: the last bit of a mean does not decide."""
 _LEAST_SHARE = 0.01
@@ -37,8 +37,8 @@ class HalfLoss:
     """The level of a type of distortion at which half is lost of what lies between no change and chance.
 
     Attributes:
-        level: fractional, 0..5. Infinite where half is never lost up to `highest`; NaN where scores do not fall: they
-            rise from below half to above, so that no single level has half.
+        level: fractional, 0..`highest`. Infinite where half is never lost up to `highest`; NaN where scores do not
+            fall: they rise from below half to above, so that no single level has half.
         interval: 95 % of every level at which the mean is half; infinite where no loss of half at `highest` is not
             excluded. None of a single scene.
         rise: the surest rise of the mean score, 0..5, between two levels; None where none is above its error.
