@@ -175,7 +175,7 @@ def test_pairs_of_a_dataset_compare_the_same_conditions_on_every_reference(datas
 @pytest.mark.parametrize(
     ("protocol", "source", "reason"),
     [
-        ("quality", "dataset: {folder: .}", "is no dataset: it has no manifest.parquet"),
+        ("quality", "dataset: {folder: .}", "holds no finished dataset"),
         ("quality", "dataset: {folder: data, references: 10}", "items.dataset.references is 10, but there are 9"),
         ("quality", "dataset: {folder: data, domain: real}", "unknown domain of the dataset 'real'"),
         ("pairs", "dataset: {folder: data}", "need items.dataset.each, from 2 to 20"),

@@ -21,6 +21,7 @@ from merton.pages.words import date_and_time, flat
 from merton.results import export, trial_files
 from merton.results.losses import Loss, by_agent
 from merton.results.metrics import METRICS
+from merton.results.parquet import metadata, read_schema
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import places, printable
@@ -274,10 +275,16 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
             models_open=True,
             source=Path(scores).name,
             count=len(table.score),
+            distortions=_distortions(Path(scores)),
             finding=models_finding(table),
         ),
     )
     return target
+
+
+def _distortions(scores: Path) -> str:
+    """Whose distortions annotated scores are of, as their file says; "" where it does not, or is a folder."""
+    return str(metadata(read_schema(scores, ())).get("distortions", "")) if scores.is_file() else ""
 
 
 def write_attribution_page(findings: Findings, source: str, target: Path) -> Path:

@@ -73,8 +73,7 @@ def read_dataset(folder: Path) -> list[DatasetImage]:
         InputError: no finished dataset, or an image that differs from the tables.
         MissingDependencyError: pyarrow is not installed.
     """
-    if not (folder / layout.MANIFEST).is_file():
-        raise InputError(f"{str(folder)!r} holds no finished dataset: run `merton dataset build` to its end")
+    layout.refuse_unfinished(folder)
     references = read_table(folder / layout.REFERENCE_TABLE)
     copies: dict[str, list[Mapping[str, Any]]] = {row["id"]: [] for row in references}
     for row in read_table(folder / layout.MANIFEST):

@@ -42,8 +42,7 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
             there twice, no dataset, another dataset than the annotated one, or no image of the domain.
         MissingDependencyError: pyarrow is not installed.
     """
-    if not (dataset / layout.MANIFEST).is_file() or not (dataset / layout.REFERENCE_TABLE).is_file():
-        raise InputError(f"{dataset} holds no finished dataset: run `merton dataset build` to its end")
+    layout.refuse_unfinished(dataset)
     is_file = len(folders) == 1 and folders[0].is_file()
     sums = opinion.read_subjects(folders[0]) if is_file else _sums(folders, dataset)
     sums = replace(sums, about={**sums.about, **read_origin(dataset).facts})

@@ -30,7 +30,7 @@ PAGE = "models.html"
 
 def annotate_command(
     dataset: Annotated[
-        Path, typer.Argument(help="A folder that `merton dataset build` has finished, or a curated benchmark.")
+        Path, typer.Argument(help="A folder of `merton dataset build` or `import`, or a curated benchmark.")
     ],
     model: Annotated[list[str], typer.Option(help="A name of `merton model list`; once for each model.")],
     out: Annotated[Path, typer.Option(help="Folder for the tables.")],

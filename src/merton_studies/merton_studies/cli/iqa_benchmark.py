@@ -21,7 +21,7 @@ Names = Annotated[
 
 @needs("dataset")
 def benchmark_command(
-    dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
+    dataset: Annotated[Path, typer.Argument(help="A folder of `merton dataset build` or `import`.")],
     opinions: Annotated[
         Path, typer.Argument(help="subjects.parquet, or opinions.parquet, of `merton study opinions`.")
     ],

@@ -18,7 +18,7 @@ PREPARED = "prepared"
 
 @needs("iqa")
 def train_command(
-    dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
+    dataset: Annotated[Path, typer.Argument(help="A folder of `merton dataset build` or `import`.")],
     opinions: Annotated[Path, typer.Argument(help="Its opinions.parquet or subjects.parquet.")],
     metric: Annotated[str, typer.Option(help="Name of a metric that can be trained.")],
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and weights; a training begun there is finished.")],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.dataset import layout
+from merton.perception.dataset.origin import read_origin
 from merton.perception.dataset.tables import read_table
 from merton.perception.quality.pairs import ImagePair
 from merton.results.parquet import read_columns, require_pyarrow
@@ -85,7 +86,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> JudgedImages:
         InputError: no such tables, opinions of another dataset, no opinions of the stage, or all of them equal.
         MissingDependencyError: pyarrow is not installed.
     """
-    _check_finished(dataset)
+    layout.refuse_unfinished(dataset)
     read_columns(judgements, ("reference_id", "distortion", "level"))
     of_subjects = "model" in require_pyarrow().parquet.read_schema(judgements).names
     sums = read_subjects(judgements) if of_subjects else None
@@ -96,7 +97,8 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> JudgedImages:
         raise InputError(
             f"{judgements} has no opinions of {stage}; it has those of: {', '.join(found.stages) or 'none'}"
         )
-    found = found.where(~np.isnan(found.value(stage)))
+    facts = read_origin(dataset).facts
+    found = replace(found.where(~np.isnan(found.value(stage))), about={**found.about, **facts})
     if np.ptp(found.value(stage)) == 0.0:
         raise InputError(f"{judgements}: {stage} is the same for all images, so no metric can predict it")
     rows = _rows(dataset, _keys(found))
@@ -116,6 +118,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> JudgedImages:
         own,
         {
             "dataset": manifest,
+            **facts,
             "judgements": layout.sha256_of(judgements),
             "opinions": dict(found.about),
         },
@@ -133,7 +136,7 @@ def pairs_of(dataset: Path, keys: Sequence[Key]) -> tuple[ImagePair, ...]:
     Raises:
         InputError: no finished dataset, or an image that it does not have.
     """
-    _check_finished(dataset)
+    layout.refuse_unfinished(dataset)
     references = {row["id"]: row["file"] for row in read_table(dataset / layout.REFERENCE_TABLE)}
     rows = _rows(dataset, keys)
     return tuple(ImagePair(dataset / row["file"], dataset / references[row["reference_id"]]) for row in rows)
@@ -157,11 +160,6 @@ def _remarks(found: Opinions, manifest: str | None, judgements: Path) -> tuple[s
         f"{judgements} was made of a dataset with another manifest: its images are found here by reference, type and "
         "level, and may differ in pixels",
     )
-
-
-def _check_finished(dataset: Path) -> None:
-    if not (dataset / layout.MANIFEST).is_file():
-        raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
 
 
 def _keys(found: Opinions | SubjectSums) -> list[Key]:

@@ -156,8 +156,7 @@ def code_sha256(name: str) -> str:
 
 
 def _jobs(dataset: Path, codes: Mapping[str, str], parts: Path) -> list[_Job]:
-    if not (dataset / layout.MANIFEST).is_file():
-        raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
+    layout.refuse_unfinished(dataset)
     references = {row["id"]: row for row in read_table(dataset / layout.REFERENCE_TABLE)}
     manifest = read_table(dataset / layout.MANIFEST)
     jobs = []

@@ -14,11 +14,12 @@ from merton.errors import InputError
 from merton.pages.words import flat
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
+from merton.perception.dataset.origin import Origin, read_origin
 from merton.perception.dataset.tables import read_table
 from merton.results.parquet import require_pyarrow
 from merton_studies.annotate.dataset import ReferenceImage, pixels_sha256
 from merton_studies.annotate.views import scene_of
-from merton_studies.release.licences import BUILT_IN, Licence, Sources
+from merton_studies.release.licences import BUILT_IN, HUB_IDS, Licence, Sources
 from merton_studies.release.part import DatasetPart, LeftOut, SourceLine
 from merton_studies.release.table import Field, Row, Table, split_of
 
@@ -63,14 +64,18 @@ IMAGE_FIELDS = (
     Field("reference_id", "string", "the reference it was made from"),
     Field("scene", "string", "the scene of the reference"),
     Field("image", "image", "the distorted picture, an 8-bit RGB PNG"),
-    Field("distortion_id", "string", "number of the type, as in Embodied-IQA"),
+    Field("distortion_id", "string", "number of the type, as in Embodied-IQA or in the data set that was imported"),
     Field("distortion", "string", "name of the type"),
     Field("category", "string", "family of the type"),
-    Field("level", "int8", "1 (weak) to 5 (strong)"),
-    Field("value", "float64", "the parameter of the level, in the unit of the next column"),
+    Field("level", "int8", "1 (weak) and up; 5 is the strongest of Merton's"),
+    Field(
+        "value",
+        "float64",
+        "the parameter of the level, in the unit of the next column; empty where only levels are known",
+    ),
     Field("unit", "string", "of the value; a value in pixels holds at reference_width_px"),
     Field("reference_width_px", "int32", "the width for which a value in pixels is meant [px]"),
-    Field("seed", "int64", "of everything random in the copy"),
+    Field("seed", "int64", "of everything random in the copy; empty of imported pictures"),
     *_SIZE,
     *_ATTRIBUTES,
     Field("psnr", "float64", "against the reference [dB]; infinite where both are equal"),
@@ -104,16 +109,15 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
     Raises:
         InputError: no finished dataset, or a picture differs from the tables.
     """
-    if not (dataset / layout.MANIFEST).is_file():
-        raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
+    layout.refuse_unfinished(dataset)
     manifest_sha256 = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
-    rows = read_table(dataset / layout.REFERENCE_TABLE)
+    rows, origin = read_table(dataset / layout.REFERENCE_TABLE), read_origin(dataset)
     found, held, with_copies = Pictures(DatasetPart(), manifest_sha256), dict[str, Licence](), set[str]()
     for row in rows:
         found.scene_of[row["id"]] = _scene(row)
-        own = _licence(dataset, row, licence, sources)
+        own = _licence(dataset, row, licence, sources, origin)
         if own is None:
-            reason = "a photograph whose licence is not known; its distorted copies are left out too"
+            reason = f"{_kind(origin)} whose licence is not known; its distorted copies are left out too"
             found.part.left_out.append(LeftOut(REFERENCES, row["id"], reason))
             continue
         held[row["id"]] = own
@@ -125,10 +129,10 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
     shown = [row for row in rows if row["id"] in held]
     if not shown:
         raise InputError(
-            f"nothing of {str(dataset)!r} may be published: it has photographs without a known licence alone; "
+            f"nothing of {str(dataset)!r} may be published: each is {_kind(origin)} without a known licence; "
             "name theirs with --sources"
         )
-    _describe(found.part, dataset, shown, held, licence)
+    _describe(found.part, dataset, shown, held, origin)
     found.part.tables += [
         Table(REFERENCES, "An undistorted picture.", REFERENCE_FIELDS, lambda: _references(dataset, shown, held)),
         Table(
@@ -145,11 +149,16 @@ def _scene(row: Row) -> str:
     return scene_of(ReferenceImage.of_row(row))
 
 
-def _licence(dataset: Path, row: Row, of_all: Licence, sources: Sources) -> Licence | None:
-    """The licence of a reference; None if it must not be published."""
+def _licence(dataset: Path, row: Row, of_all: Licence, sources: Sources, origin: Origin) -> Licence | None:
+    """The licence of a reference; None if it must not be published.
+
+    A picture that was imported has the licence that its import named, be it rendered or not: it is somebody else's.
+    """
     named = sources.of(row["source"] or "")
-    if named or row["domain"] == RENDERED:
+    if named or (row["domain"] == RENDERED and not origin.name):
         return named or of_all
+    if origin.licence in HUB_IDS:
+        return Licence(origin.licence, origin.name)
     return BUILT_IN.get(_pixels(dataset, row), ("", None))[1]
 
 
@@ -194,13 +203,14 @@ def _published(dataset: Path, row: dict[str, Any], scene: str, licence: Licence)
 
 
 def _describe(
-    part: DatasetPart, dataset: Path, rows: list[dict[str, Any]], held: Mapping[str, Licence], of_all: Licence
+    part: DatasetPart, dataset: Path, rows: list[dict[str, Any]], held: Mapping[str, Licence], origin: Origin
 ) -> None:
     settings = json.loads((dataset / layout.SETTINGS).read_bytes()) if (dataset / layout.SETTINGS).is_file() else {}
-    types = require_pyarrow().parquet.read_table(dataset / layout.MANIFEST, columns=["distortion"])["distortion"]
     levels = "all five levels" if settings.get("levels") == "all" else "one random level"
     part.made.append(
-        f"`merton dataset build` distorted {len(rows)} references in {len(types.unique())} of the 30 ways of "
+        f"{origin.made} Distortions: {origin.words}."
+        if origin.name
+        else f"`merton dataset build` distorted {len(rows)} references in {origin.types} of the 30 ways of "
         f"Embodied-IQA (section 3.1), each type at {levels}."
     )
     part.provenance += flat(settings, "dataset · ")
@@ -211,13 +221,15 @@ def _describe(
         part.shares.append((f"references by {tag}", ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))))
     by_licence = Counter((held[row["id"]].spdx, held[row["id"]].attribution, row["domain"]) for row in rows)
     for (spdx, attribution, domain), count in sorted(by_licence.items()):
-        name = "photographs" if domain != RENDERED else "renderings"
+        name = "imported pictures" if origin.name else "photographs" if domain != RENDERED else "renderings"
         part.sources.append(SourceLine(name, f"references: {count}", spdx, attribution))
-    part.privacy += _privacy(dataset, rows)
+    part.privacy += _privacy(dataset, rows, origin)
     part.limits += [
         "The pictures of one scene are one draw, not several: cluster every interval by `scene`.",
         "Names of objects and backgrounds, and the difficulty of tasks, were not checked by other people.",
-        "Levels of one type have the same seed: they differ in strength alone.",
+        "Levels of two types with one number are not equally strong: only their order is known."
+        if origin.name
+        else "Levels of one type have the same seed: they differ in strength alone.",
     ]
     if any(row["domain"] == RENDERED for row in rows):
         part.limits.append("Renderings are not photographs: what holds on them was not shown on real pictures.")
@@ -226,7 +238,16 @@ def _describe(
         part.limits.append(f"Because of their licences, pictures are left out: {counts_left}; LEFT_OUT.csv names them.")
 
 
-def _privacy(dataset: Path, rows: list[dict[str, Any]]) -> list[str]:
+def _kind(origin: Origin) -> str:
+    return f"a picture of {origin.name}" if origin.name else "a photograph"
+
+
+def _privacy(dataset: Path, rows: list[dict[str, Any]], origin: Origin) -> list[str]:
+    if origin.name:
+        return [
+            f"The pictures are those of {origin.name}. Merton looks for no faces, screens or name plates in them: their "
+            "publishers have to."
+        ]
     photographs = [row for row in rows if row["domain"] != RENDERED]
     found = []
     if len(photographs) < len(rows):

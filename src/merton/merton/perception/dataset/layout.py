@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from merton.errors import InputError
 from merton.files import UNFINISHED, file_sha256, written_whole
 
 REFERENCES = "references"
@@ -18,6 +19,17 @@ IMPORTED = "imported"
 """Key of the settings that only a dataset of somebody else's distortions has."""
 SUMS = "SHA256SUMS"
 """Hashes of the three tables, in the format of `sha256sum --check`."""
+
+
+def unfinished(dataset: Path) -> InputError:
+    """The error of a folder that is no finished dataset."""
+    return InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build`, or import, to its end")
+
+
+def refuse_unfinished(dataset: Path) -> None:
+    """Raise InputError for a folder that is no finished dataset."""
+    if not (dataset / MANIFEST).is_file() or not (dataset / REFERENCE_TABLE).is_file():
+        raise unfinished(dataset)
 
 
 def write(file: Path, content: bytes) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
 from merton.progress import OnProgress, unseen
@@ -26,7 +25,7 @@ def verify(out: Path, on_progress: OnProgress = unseen) -> list[str]:
     try:
         lines = (out / layout.SUMS).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"{str(out)!r} holds no finished dataset: run `merton dataset build` to its end") from None
+        raise layout.unfinished(out) from None
     sums = {name: value for value, _, name in (line.partition("  ") for line in lines)}
     tables = (layout.MANIFEST, layout.REFERENCE_TABLE, layout.REFUSED)
     wrong = [_compared(out, name, sums.get(name, "")) for name in tables]

@@ -36,8 +36,7 @@ def items_of(loaded: Loaded, settings: Dataset, on_progress: OnProgress) -> list
     from merton.perception.dataset.tables import read_table
 
     folder = loaded.place(settings.folder)
-    if not (folder / layout.MANIFEST).is_file():
-        raise InputError(f"{folder} is no dataset: it has no {layout.MANIFEST}; `merton dataset build` makes one")
+    layout.refuse_unfinished(folder)
     references = {row["id"]: row for row in read_table(folder / layout.REFERENCE_TABLE)}
     chosen = _drawn_references(loaded, settings, references)
     scenes = {name: _scene(references[name]) for name in chosen}
