@@ -248,7 +248,7 @@ def test_claims_hold_fail_or_stay_open(study: dataset.DatasetStudy) -> None:
     assert verdicts["decision: real images score higher than simulated ones"] == UNRESOLVED
     assert verdicts["decision: position, rotation and state are nearly independent (SRCC below .3)"] == FAILS
     absent = [words for words in verdicts if "darken" in words]
-    assert len(absent) == 4 and {verdicts[words] for words in absent} == {"not applicable"}
+    assert [verdicts[words] for words in absent] == ["not applicable"] * 4
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,8 @@ def test_one_scene_resolves_nothing() -> None:
     sums, images = planted_sums(CLAIMED, mean_of, scenes=1)
     found = opinions(sums, images)
     results = {stage: dataset_study(found).stages[stage].results for stage in found.stages}
-    open_ones = [claim for claim in claims(found, results) if claim.verdict == UNRESOLVED]
-    assert len(open_ones) >= len(claims(found, results)) - 3  # those of a test, which takes no scenes
+    verdicts = [claim.verdict for claim in claims(found, results) if claim.verdict != "not applicable"]
+    assert verdicts.count(UNRESOLVED) >= len(verdicts) - 3  # those of a test, which takes no scenes
 
 
 def test_intervals_need_draws_that_differ() -> None:

@@ -74,7 +74,7 @@ def _sums(folders: Sequence[Path], dataset: Path) -> SubjectSums:
     for folder in folders:
         if not (folder / SCORES).is_file():
             raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
-    tasks = {row["id"]: len(row["tasks"]) for row in read_table(dataset / layout.REFERENCE_TABLE)}
+    tasks = {row["id"]: len(row["tasks"]) for row in read_table(dataset / layout.REFERENCE_TABLE) if row.get("tasks")}
     sums = opinion.subject_sums([folder / SCORES for folder in folders], tasks)
     manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
     if sums.about.get("dataset", manifest) != manifest:

@@ -49,8 +49,8 @@ REFERENCE_FIELDS = (
     Field("image", "image", "the undistorted picture, an 8-bit RGB PNG"),
     Field("domain", "string", "simulation or real; empty, like the other tags, where the images had none"),
     Field("perspective", "string", "first_person or third_person"),
-    Field("object", "string", "block, container, food, tool or living"),
-    Field("background", "string", "table, kitchen, room, outdoors or plain"),
+    Field("object", "string", "block, container, food, tool or living; an imported one may be any text"),
+    Field("background", "string", "table, kitchen, room, outdoors or plain; an imported one may be any text"),
     Field("tasks", "string", "instructions for a robot, the easiest first", depth=1),
     Field("source", "string", "name of the file it was made from"),
     Field("source_sha256", "string", "of that file, in hexadecimal digits"),
@@ -71,7 +71,7 @@ IMAGE_FIELDS = (
     Field(
         "value",
         "float64",
-        "the parameter of the level, in the unit of the next column; empty where only levels are known",
+        "the parameter of the level, in the unit of the next column; empty if not known",
     ),
     Field("unit", "string", "of the value; a value in pixels holds at reference_width_px"),
     Field("reference_width_px", "int32", "the width for which a value in pixels is meant [px]"),
@@ -245,8 +245,8 @@ def _kind(origin: Origin) -> str:
 def _privacy(dataset: Path, rows: list[dict[str, Any]], origin: Origin) -> list[str]:
     if origin.name:
         return [
-            f"The pictures are those of {origin.name}. Merton looks for no faces, screens or name plates in them: their "
-            "publishers have to."
+            f"The pictures are those of {origin.name}. Merton looks for no faces, screens or name plates in them: "
+            "their publishers have to."
         ]
     photographs = [row for row in rows if row["domain"] != RENDERED]
     found = []
