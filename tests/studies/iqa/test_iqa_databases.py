@@ -17,6 +17,10 @@ from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.perception.dataset import database_types, databases
 from merton.perception.dataset.databases import read_database
+from merton.perception.dataset.foreign import read_foreign
+from merton.perception.dataset.importing import import_dataset
+from merton.perception.dataset.origin import read_origin
+from merton.perception.dataset.tables import read_table
 from merton.perception.images import read_image, write_image
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
@@ -133,6 +137,34 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A miniature of each database: three references, two types, two levels."""
     top = tmp_path_factory.mktemp("databases")
     return {name: make(top / name) for name, make in WRITERS.items()}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_miniature_is_imported_with_its_own_types_and_levels(
+    name: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    found = read_foreign(folders[name])
+    assert found.layout == name
+    result = import_dataset(found, tmp_path / "data", workers=1)
+    assert (result.references, result.distorted, result.refused) == (SCENES, SCENES * 2 * len(LEVELS), {})
+    blur, noise = {
+        "live": ("04 gblur", "03 wn"),
+        "tid2013": ("08 gaussian_blur", "01 gaussian_noise"),
+        "kadid10k": ("01 gaussian_blur", "11 white_noise"),
+        "csiq": ("02 blur", "06 jpeg2000"),
+    }[name]
+    rows = read_table(tmp_path / "data/manifest.parquet")
+    assert {f"{row['distortion_id']} {row['distortion']}" for row in rows} == {blur, noise}
+    wanted = [1, 2] if name == "live" else list(LEVELS)  # LIVE has strengths, which are ranked
+    assert sorted({row["level"] for row in rows}) == wanted
+    for row in rows:  # the stronger copy is the one of the higher level
+        kind = "gaussian_blur" if row["distortion"] == blur[3:] else "white_noise"
+        scene, level = int(row["reference_id"].lower().strip("scenei") or 0), LEVELS[wanted.index(row["level"])]
+        scene = {"live": scene, "csiq": scene % 1600}.get(name, scene - 1)
+        expected = distorted(picture(64, scene), kind, level, 10 * scene + level)
+        np.testing.assert_array_equal(read_image(tmp_path / "data" / row["file"]), expected)
+    title = {"live": "LIVE release 2", "tid2013": "TID2013", "kadid10k": "KADID-10k", "csiq": "CSIQ"}[name]
+    assert read_origin(tmp_path / "data").words == f"{title}, imported: 2 types at {wanted[-1]} levels"
 
 
 @pytest.mark.parametrize("name", WRITERS)

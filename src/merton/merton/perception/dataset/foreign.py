@@ -35,6 +35,7 @@ PARTS = {
 CHECKED_TAGS = ("domain", "perspective")
 """Tags whose values the studies know; objects and backgrounds may be any."""
 LARGEST_LEVEL = 20
+LONGEST_TYPE = 60
 _TYPE_SIGNS = re.compile(r"[^\w-]+")
 
 
@@ -140,6 +141,7 @@ def _of_table(file: Path, columns: Mapping[str, str], pictures: Path) -> tuple[l
     there = list(dict.fromkeys(name for _, row in rows for name in row))  # lines of JSON may have different keys
     column_of = _column_of(str(file), there, columns)
     found = [_row(where, {part: row.get(name) for part, name in column_of.items()}, pictures) for where, row in rows]
+    _refuse_merged([(where, text) for where, row in rows if (text := plain_text(row.get(column_of["type"])))])
     unused = [one_line(name, 40) for name in there if name not in column_of.values()]
     return found, (f"columns that are not used: {', '.join(unused)}",) if unused else ()
 
@@ -198,9 +200,24 @@ def _type(where: str, text: str) -> tuple[str, int]:
     if text.isdecimal() and int(text) > 0:
         return f"type_{int(text):02d}", int(text)
     name = _TYPE_SIGNS.sub("_", text).strip("_")
-    if not name:
-        raise InputError(f"{where}: type is empty; write the name of the distortion")
+    if not name or name == "reference" or len(name) > LONGEST_TYPE:
+        raise InputError(
+            f"{where}: type is {one_line(text, 40)!r}; write the name of the distortion, of at most {LONGEST_TYPE} "
+            "letters or digits, and not reference"
+        )
     return name, 0
+
+
+def _refuse_merged(rows: Sequence[tuple[str, str]]) -> None:
+    """Raise InputError where two names of types, with their places, become one in file names."""
+    first: dict[str, tuple[str, str]] = {}
+    for where, text in rows:
+        other, place = first.setdefault(_type(where, text)[0], (text, where))
+        if other != text:
+            raise InputError(
+                f"{where}: the type {one_line(text, 40)!r} differs from {one_line(other, 40)!r} in {place} in signs or "
+                "zeros alone: write one name"
+            )
 
 
 def _level(where: str, cell: Any) -> int | None:
