@@ -78,7 +78,7 @@ def test_your_images_are_distorted_and_annotated(tmp_path: Path, hook: Path) -> 
 def test_your_image_quality_study_ends_in_a_table(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/your_image_quality.md", tmp_path, hook)
     assert "imported: 3 types at 3 levels" in (tmp_path / "table2" / "decision.html").read_text(encoding="utf-8")
-    assert "lite-dists,full_reference" in (tmp_path / "table2" / "decision.csv").read_text(encoding="utf-8")
+    assert "ssim,zero_shot" in (tmp_path / "table2" / "decision.csv").read_text(encoding="utf-8")
 
 
 def test_your_distortion_is_added_to_a_copy(tmp_path: Path, hook: Path) -> None:
