@@ -10,6 +10,8 @@ from pathlib import Path
 import merton
 from merton.errors import InputError
 from merton.files import file_sha256, write_file
+from merton.perception.dataset.layout import MANIFEST
+from merton.perception.dataset.origin import read_origin
 from merton.results.csv_writer import write_csv
 from merton_studies.people.item import Item
 from merton_studies.people.ledger import Ledger
@@ -82,6 +84,9 @@ def export_study(
         "names": names,
         "sha256": {path.relative_to(out).as_posix(): file_sha256(path) for path in sorted(files)},
     }
+    shown = loaded.project.items.dataset
+    if shown is not None and (loaded.place(shown.folder) / MANIFEST).is_file():  # it may be gone by now
+        about |= read_origin(loaded.place(shown.folder)).facts
     write_file(out / ABOUT, (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
     return [*files, out / ABOUT]
 
