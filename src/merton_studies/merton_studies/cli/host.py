@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-
 from merton.cli.console import Record, TaxonomyOption, from_here, print_out, progress
 from merton.cli.tree import needs
 from merton.errors import InputError

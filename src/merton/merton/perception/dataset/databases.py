@@ -7,7 +7,7 @@ Nothing is downloaded. LIVE release 2 (Sheikh et al. 2005), TID2013 (Ponomarenko
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
