@@ -19,7 +19,7 @@ from merton.perception.dataset.origin import read_origin
 from merton.pool import Pool
 from merton.results.parquet import require_pyarrow
 from merton_studies.annotate.cache import Cache, CachedResponse
-from merton_studies.annotate.dataset import read_dataset
+from merton_studies.annotate.dataset import DatasetImage, read_dataset
 from merton_studies.annotate.identity import entry_of, identity, refuse_unsuitable
 from merton_studies.annotate.opinions import read_annotations, write_opinions
 from merton_studies.annotate.prompting import run_job
@@ -120,11 +120,7 @@ def annotate(
     entries = _entries(models, max_tokens)
     identities = [identity(entry, entry.build()) for entry in entries]
     images = read_dataset(dataset)
-    if not any(image.reference.tasks for image in images):
-        raise InputError(
-            f"{str(dataset)!r} has no tasks, so there is nothing to ask: write tags.yaml beside the images of a build, "
-            "or tasks into the table of an import, and make it again (docs/use/dataset.md)"
-        )
+    refuse_without_tasks(dataset, images)
     about = {
         "dataset": hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest(),
         **read_origin(dataset).facts,
@@ -132,22 +128,36 @@ def annotate(
         "models": dict(zip(models, identities, strict=True)),
     }
     tasks = sum(len(image.reference.tasks) for image in images)
-    tally = _Tally({entry.name: entry.cost_per_1000 / 1000 for entry in entries}, tasks, on_progress)
+    tally = Tally({entry.name: entry.cost_per_1000 / 1000 for entry in entries}, tasks, on_progress)
     with locked_folder(out, "merton annotate"), Cache(cache) as responses, Tables(out, about) as tables:
         for entry, model_identity in zip(entries, identities, strict=True):
             rows, jobs = rows_and_jobs(entry, model_identity, images, batch)
             tables.add(_run_model(entry, rows, jobs, responses, pool, tally))
-    _write_opinions(out, dataset)
+    write_run_opinions(out, dataset)
     return tally.summary()
 
 
-def _write_opinions(out: Path, dataset: Path) -> None:
-    """Opinions and sums of the models of this run; those of an earlier run are removed if there are no scores."""
+def refuse_without_tasks(dataset: Path, images: Sequence[DatasetImage]) -> None:
+    """Raise InputError for a dataset none of whose images has a task."""
+    if not any(image.reference.tasks for image in images):
+        raise InputError(
+            f"{str(dataset)!r} has no tasks, so there is nothing to ask: write tags.yaml beside the images of a build, "
+            "or tasks into the table of an import, and make it again (docs/use/dataset.md)"
+        )
+
+
+def write_run_opinions(out: Path, dataset: Path) -> str:
+    """Write opinions and sums of the models of a run; those of an earlier run are removed if there are no scores.
+
+    Returns why there are none, such as that no model has a score of every task of an image; "" if there are.
+    """
     try:
         write_opinions(read_annotations([out], dataset), out)
-    except InputError:  # no model has a score of every task of an image
+    except InputError as error:
         for name in (OPINIONS, SUBJECTS):
             (out / name).unlink(missing_ok=True)
+        return str(error)
+    return ""
 
 
 def _entries(models: Sequence[str], max_tokens: int | None) -> list[ModelEntry | PolicyEntry]:
@@ -168,7 +178,7 @@ def _run_model(
     jobs: Sequence[Job],
     cache: Cache,
     pool: Pool,
-    tally: _Tally,
+    tally: Tally,
 ) -> ModelResult:
     """Run all requests of a model that are not in the cache."""
     keys = [row.key for row in rows]
@@ -223,7 +233,7 @@ def _without(jobs: Sequence[Job], keys: Collection[str], one_by_one: bool = Fals
     return left
 
 
-class _Tally:
+class Tally:
     """Counts for progress and summary, with the price of a request by model; every model has the same `rows`."""
 
     def __init__(self, prices: Mapping[str, float], rows: int, on_progress: Callable[[Progress], None] | None) -> None:

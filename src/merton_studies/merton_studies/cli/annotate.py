@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import own_command, print_err, print_out, progress
+from merton.cli.console import own_command, print_err, print_out, progress, working
 from merton.errors import InputError, UnknownNameError
 from merton.extras import ready
+from merton.results.text import counted
 from merton_studies.cli.curate_evaluate import evaluate_command
 
 if TYPE_CHECKING:
     from merton.pool import Engine
-    from merton_studies.annotate.run import Progress
+    from merton_studies.annotate.run import Progress, Summary
 
 INCOMPLETE = 3
 """Exit code of a run with unanswered rows."""
@@ -32,25 +33,38 @@ def annotate_command(
     dataset: Annotated[
         Path, typer.Argument(help="A folder of `merton dataset build` or `import`, or a curated benchmark.")
     ],
-    model: Annotated[list[str], typer.Option(help="A name of `merton model list`; once for each model.")],
     out: Annotated[Path, typer.Option(help="Folder for the tables.")],
-    cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
-    engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",
-    workers: Annotated[int, typer.Option(min=1, help="Workers, each with its own copy of the model.")] = 2,
-    gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
-    batch: Annotated[int, typer.Option(help="Images in a worker's unit of work, with all their tasks.")] = 8,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Least limit of an answer in tokens; a model that reasons first needs some thousand."),
+    model: Annotated[list[str] | None, typer.Option(help="A name of `merton model list`; once for each model.")] = None,
+    answers: Annotated[
+        list[Path] | None, typer.Option(help="Instead: table of answers or actions collected elsewhere.")
     ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="PART=NAME: its column of a part, such as answer=Output.")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="File of responses; a user's own by default.")] = None,
+    engine: Annotated[str, typer.Option(help="local: this machine; ray: a Ray cluster.")] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Each has its own copy of the model.")] = 2,
+    gpus: Annotated[float, typer.Option(help="With ray: of each worker.")] = 0.0,
+    batch: Annotated[int, typer.Option(help="Images of a job, with all their tasks.")] = 8,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Least limit of an answer in tokens.")] = None,
 ) -> None:
     """Run models on every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
 
     Every response is cached, and no request is repeated: after a kill, run the same command again. A curated benchmark
-    or a pool has right answers in place of undistorted images: it is run and scored as by `merton curate evaluate`.
+    or a pool is run and scored as by `merton curate evaluate`. Answers that were collected elsewhere are scored alike.
     """
     from merton.experiment.dry_run import extras_of_models
 
+    if answers:
+        if model:
+            raise InputError("--model asks models and --answers reads what was collected: name one of them")
+        ready("`merton annotate`", "dataset")
+        _import(dataset, answers, out, column or [])
+        return
+    if not model:
+        raise InputError("name a model by --model, or a table of answers by --answers")
+    if column:
+        raise InputError("--column is of the table that --answers names")
     has_questions = (dataset / POOL).is_file()
     if has_questions:
         _chosen_for_questions(engine)
@@ -92,6 +106,33 @@ def annotate_command(
     )
     if summary.cut_off:
         print_err(f"{summary.cut_off} answers were cut off at their limit of tokens: raise --max-tokens")
+    _end(summary, how_to_continue)
+
+
+def _import(dataset: Path, tables: list[Path], out: Path, column: list[str]) -> None:
+    """Score the answers and actions in tables."""
+    from merton.study.report import write_models_page
+    from merton_studies.annotate.answers import PARTS, import_answers
+    from merton_studies.annotate.foreign import named_columns
+    from merton_studies.annotate.tables import SCORES
+
+    columns = named_columns(column, PARTS)
+    with working("reading and scoring"):
+        found = import_answers(dataset, tables, out, columns)
+        write_models_page(out / SCORES, out / PAGE)
+    for remark in found.remarks:
+        print_err(remark)
+    summary = found.summary
+    print_out(
+        f"{summary.rows} rows of {counted(len(found.models), 'model')}: "
+        f"{summary.rows - summary.failed - summary.unanswered} answered, {summary.failed} rows with a failure of the "
+        f"model, {summary.unanswered} unanswered: {out}"
+    )
+    _end(summary, "Add their rows to the table, or a further table, and import again.")
+
+
+def _end(summary: Summary, how_to_continue: str) -> None:
+    """Tell of rows without an outcome and models without an answer, by the exit code too."""
     if summary.unanswered:
         for reason in summary.reasons:
             print_err(f"unanswered: {reason}")
