@@ -29,7 +29,12 @@ def distorted(image: np.ndarray, distortion: str, level: float, seed: int) -> np
 
 
 def write_miniature(
-    folder: Path, scenes: int = 4, side_px: int = 48, levels: Sequence[int] = LEVELS, domain: str = "simulation"
+    folder: Path,
+    scenes: int = 4,
+    side_px: int = 48,
+    levels: Sequence[int] = LEVELS,
+    domain: str = "simulation",
+    tasks: Sequence[str] = ("Push the cup",),
 ) -> Path:
     """Write a dataset of `scenes` scenes, seen by three cameras, with two types at the given levels; returns it."""
     records = []
@@ -41,7 +46,7 @@ def write_miniature(
             image = picture(side_px, 10 * scene + view)
             tags = {"domain": domain, "perspective": perspective, "object": "container", "background": "table"}
             record: dict[str, Any] = dict.fromkeys(REFERENCE_COLUMNS, None) | tags
-            record |= {"id": name, "tasks": ["Push the cup"], **_file(folder, f"references/{name}.png", image)}
+            record |= {"id": name, "tasks": list(tasks), **_file(folder, f"references/{name}.png", image)}
             record["images"] = [
                 _copy(folder, name, image, kind, level, seed=100 * scene + 10 * view + level)
                 for kind in TYPES

@@ -43,6 +43,7 @@ from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
 from merton_studies.annotate import identity as who
 from merton_studies.annotate import prompting, views
+from merton_studies.annotate.answers import import_answers
 from merton_studies.annotate.cache import Cache, CachedResponse
 from merton_studies.annotate.dataset import DatasetImage, ReferenceImage, pixels_sha256, read_dataset
 from merton_studies.annotate.prompting import ModelRunner
@@ -663,3 +664,16 @@ def test_the_tables_name_models_and_corpora(dataset: Path, catalogue: Path, tmp_
     file = pyarrow.parquet.ParquetFile(tmp_path / "out" / SCORES)
     corpora = json.loads(file.metadata.metadata[b"merton_cider_corpora"])
     assert re.fullmatch(r"[0-9a-f]{16}", corpora["teller"])
+
+
+def test_the_answers_of_a_run_are_imported_to_the_same_scores(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+    """The raw answers in the cache, too: the reader of final answers is applied to them as in the run."""
+    run(dataset, ["teller", "leaner"], tmp_path / "run")
+    import_answers(dataset, [tmp_path / "run" / ANNOTATIONS], tmp_path / "again")
+    for name in (ANNOTATIONS, SCORES, opinion.SUBJECTS, opinion.OPINIONS):
+        assert rows_of(tmp_path / "again" / name) == rows_of(tmp_path / "run" / name)
+    rows = [row for row in rows_of(tmp_path / "run" / ANNOTATIONS) if row["model"] == "teller"]
+    raw = [{**row, "answer": f"<think>It may be otherwise.</think>{row['answer']}"} for row in rows]
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in raw))
+    import_answers(dataset, [tmp_path / "raw.jsonl"], tmp_path / "raw")
+    assert rows_of(tmp_path / "raw" / ANNOTATIONS) == rows

@@ -135,7 +135,7 @@ class ImageFinder:
         return reference, distortion, int(level)
 
     def _one(self, where: str, part: str, name: str, known: Mapping[str, set[Image]]) -> Image:
-        found = known.get(name) or known.get(PurePosixPath(name.replace("\\", "/")).name, set())
+        found = next((known[tail] for tail in (name, *_tails(name)) if tail in known), set())
         if len(found) > 1:
             raise InputError(
                 f"{where}: {part} {one_line(name, 60)!r} stands for {len(found)} pictures of {self._dataset}; name its "
@@ -147,6 +147,11 @@ class ImageFinder:
 
 
 def _names(row: Mapping[str, Any]) -> Sequence[str]:
-    """The names by which a picture is known: its file in the dataset, that it was made of, and these without folder."""
-    paths = [path for path in (row["file"], row.get("source")) if path]
-    return list(dict.fromkeys(name for path in paths for name in (path, PurePosixPath(path).name)))
+    """The names by which a picture is known: its file in the dataset, and that it was made of, from any folder on."""
+    return list(dict.fromkeys(tail for path in (row["file"], row.get("source")) if path for tail in _tails(path)))
+
+
+def _tails(path: str) -> list[str]:
+    """A path from each of its folders on, the longest first: a/b/c.png, b/c.png, c.png."""
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    return ["/".join(parts[start:]) for start in range(len(parts))]
