@@ -13,6 +13,7 @@ from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.perception.dataset.origin import read_origin
 from merton.perception.dataset.tables import read_table
+from merton.results.parquet import read_schema
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 from merton_studies.annotate.chance import chances
@@ -69,6 +70,33 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
     return Annotations(replace(sums, about={**sums.about, "chance": by_chance, "domain": domain or "all"}), images)
 
 
+def read_judgements(
+    places: Sequence[Path], dataset: Path, domain: str | None = None
+) -> tuple[Opinions, SubjectSums | None]:
+    """The mean opinions of a dataset's images, and the sums of their subjects where these are known.
+
+    Args:
+        places: as `read_annotations`; or one `opinions.parquet`, or one folder of `merton study import`.
+        dataset, domain: as `read_annotations`.
+
+    Raises as `read_annotations` does.
+    """
+    if len(places) == 1 and places[0].is_dir() and not (places[0] / SCORES).is_file():
+        files = [places[0] / name for name in (opinion.SUBJECTS, opinion.OPINIONS)]
+        places = [file for file in files if file.is_file()][:1] or places
+    if len(places) > 1 or places[0].is_dir() or "model" in read_schema(places[0], ("reference_id",)).names:
+        found = read_annotations(places, dataset, domain)
+        return opinion.opinions(found.sums, found.images), found.sums
+    opinions = opinion.read_opinions(places[0])
+    if opinions.about.get("dataset", manifest := _manifest(dataset)) != manifest:
+        raise InputError(f"{places[0]} is of another dataset than {dataset}: the hashes of the manifests differ")
+    return (opinions if domain is None else opinions.where(opinions.domain == domain)), None
+
+
+def _manifest(dataset: Path) -> str:
+    return hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
+
+
 def _sums(folders: Sequence[Path], dataset: Path) -> SubjectSums:
     """The sums of the models in folders that annotate the dataset; raises as `read_annotations` does."""
     for folder in folders:
@@ -76,7 +104,7 @@ def _sums(folders: Sequence[Path], dataset: Path) -> SubjectSums:
             raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
     tasks = {row["id"]: len(row["tasks"]) for row in read_table(dataset / layout.REFERENCE_TABLE) if row.get("tasks")}
     sums = opinion.subject_sums([folder / SCORES for folder in folders], tasks)
-    manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
+    manifest = _manifest(dataset)
     if sums.about.get("dataset", manifest) != manifest:
         raise InputError(f"{folders[0]} annotates another dataset than {dataset}: the hashes of the manifests differ")
     if not (sums.level == 0).any():

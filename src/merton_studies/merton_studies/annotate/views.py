@@ -8,11 +8,14 @@ with a similar perspective.
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from merton.execution.kinematics import base_from_tcp, kinematics_of
+from merton.perception.dataset import layout
+from merton.perception.dataset.tables import read_table
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Intrinsics, Observation
@@ -42,6 +45,12 @@ def scene_of(reference: ReferenceImage) -> str:
         return reference.scene
     scene, _, camera = reference.id.rpartition("_")
     return scene if camera == camera_of(reference) and reference.domain == "simulation" else reference.id
+
+
+def scenes_of(dataset: Path) -> dict[str, str]:
+    """The scene of every reference of a dataset's folder, by id; raises InputError if its table cannot be read."""
+    rows = read_table(dataset / layout.REFERENCE_TABLE)
+    return {row["id"]: scene_of(ReferenceImage(row["id"], row["domain"], row["perspective"], (), "")) for row in rows}
 
 
 def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instruction: str, seed: int) -> Observation:

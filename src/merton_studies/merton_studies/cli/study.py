@@ -18,7 +18,7 @@ Folders = Annotated[
     list[Path],
     typer.Argument(
         metavar="ANNOTATED... DATASET",
-        help="Folders of `merton annotate`, or their subjects.parquet; then their dataset.",
+        help="Folders of `merton annotate`, or subjects.parquet, or a folder of `study import`; then their dataset.",
     ),
 ]
 
@@ -65,15 +65,52 @@ def dataset_command(
     from merton_studies.annotate.cases import cases
     from merton_studies.opinions.dataset import dataset_study
     from merton_studies.opinions.dataset_page import write_dataset_page
-    from merton_studies.opinions.opinion import opinions as mean_opinions
 
     annotated, dataset = annotated_and_dataset(folders)
-    found = made.read_annotations(annotated, dataset, domain)
-    opinions = mean_opinions(found.sums, found.images)
-    study = dataset_study(opinions, found.sums)
+    opinions, sums = made.read_judgements(annotated, dataset, domain)
+    study = dataset_study(opinions, sums)
     for remark in study.remarks:
         print_err(remark)
     print_out(f"page: {write_dataset_page(study, cases(opinions, dataset, annotated), out)}")
+
+
+@app.command("import")
+@needs("dataset")
+def import_command(
+    scores: Annotated[
+        Path, typer.Argument(help="Table (.csv, .tsv, .jsonl, .parquet): a row for each image [and rater].")
+    ],
+    dataset: Annotated[Path, typer.Argument(help="Folder of the dataset that was judged.")],
+    out: Annotated[Path, typer.Option(help="Folder for opinions.parquet, and subjects.parquet of raters.")],
+    scale: Annotated[
+        tuple[float, float], typer.Option("--range", metavar="LOW HIGH", help="Lowest and highest possible score.")
+    ],
+    better: Annotated[str, typer.Option(help="higher or lower: which score means a better image (MOS, DMOS).")],
+    label: Annotated[
+        str | None, typer.Option(help="cognition or decision: what the column `score` stands for.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="PART=NAME: a column that holds a part, such as score=MOS.")
+    ] = None,
+) -> None:
+    """Take over opinions that people or models gave elsewhere; `study dataset` and `iqa` read the result.
+
+    Columns: image, or reference, distortion and level; score, or cognition, decision and their dimensions; and perhaps
+    rater, or sd and n of a mean.
+    """
+    from merton_studies.annotate.foreign import named_columns
+    from merton_studies.annotate.foreign_opinions import PARTS, import_opinions
+    from merton_studies.opinions.whose import whose
+
+    with working("reading the scores"):
+        columns = named_columns(column or [], PARTS)
+        found, remarks = import_opinions(scores, dataset, out, scale, better, label, columns)
+    for remark in remarks:
+        print_err(remark)
+    for stage in found.stages:
+        judged = len(found.level) - len(found.unused(stage))
+        print_out(f"{stage}: {judged} of {len(found.level)} images have an opinion of {whose(found.about, stage)}")
+    print_out(f"{out}")
 
 
 def annotated_and_dataset(folders: list[Path]) -> tuple[list[Path], Path]:

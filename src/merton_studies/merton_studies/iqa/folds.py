@@ -90,6 +90,7 @@ def _fold(judged: JudgedImages, name: str, repeat: int) -> Fold:
         others = np.delete(np.arange(many), repeat)
         rest = {value: _mean(own[value][others]) for value in judged.values}
         targets = {value: own[value][repeat] for value in judged.values}
+        train = train[~np.isnan(rest[judged.stage][train])]  # images that this subject alone judged
         return Fold(name, repeat, train, test, rest[judged.stage], targets, (rest, targets))
     train, test = split(name, judged.columns, repeat)
     subjects = None
@@ -102,8 +103,11 @@ def _fold(judged: JudgedImages, name: str, repeat: int) -> Fold:
 
 
 def _mean(sums: Floats) -> Floats:
-    """(n,) over subjects; NaN where one of them has no sum."""
-    return np.asarray(sums.mean(axis=0))
+    """(n,) over the subjects that judged an image: all models, but seldom all raters; NaN where none did."""
+    known = ~np.isnan(sums)
+    count = known.sum(axis=0)
+    total = np.where(known, sums, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(sums.shape[1], np.nan), where=count > 0)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.human import Key
 from merton_studies.opinions.opinion import Opinions, SubjectSums, opinions, read_images, read_opinions, read_subjects
+from merton_studies.opinions.whose import is_imported, whose
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> JudgedImages:
             "judgements": layout.sha256_of(judgements),
             "opinions": dict(found.about),
         },
-        _remarks(found, manifest, judgements),
+        _remarks(found, stage, manifest, judgements),
     )
 
 
@@ -151,15 +152,17 @@ def sha256_of(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def _remarks(found: Opinions, manifest: str | None, judgements: Path) -> tuple[str, ...]:
+def _remarks(found: Opinions, stage: str, manifest: str | None, judgements: Path) -> tuple[str, ...]:
     """Remarks on the opinions that a user should know before the numbers are read."""
-    named = found.about.get("dataset")
-    if named is None or named == manifest:
-        return ()
-    return (
-        f"{judgements} was made of a dataset with another manifest: its images are found here by reference, type and "
-        "level, and may differ in pixels",
-    )
+    remarks = []
+    if is_imported(found.about):
+        remarks.append(f"{stage} stands for opinions of {whose(found.about, stage)}.")
+    if found.about.get("dataset", manifest) != manifest:
+        remarks.append(
+            f"{judgements} was made of a dataset with another manifest: its images are found here by reference, type "
+            "and level, and may differ in pixels"
+        )
+    return tuple(remarks)
 
 
 def _keys(found: Opinions | SubjectSums) -> list[Key]:

@@ -32,6 +32,7 @@ from merton_studies.iqa.metric_table import (
     marks,
 )
 from merton_studies.iqa.published_iqa import TABLES, claims, published
+from merton_studies.opinions.whose import whose
 
 MAIN = "reference"
 """The split that is shown first: images of a scene that was learned from tell nothing of a new one."""
@@ -69,6 +70,7 @@ def page(found: Benchmark, source: str = "") -> str:
         found: the benchmark.
         source: what was judged, such as the name of the dataset's folder.
     """
+    names = found.about.get("subjects", [])
     return (
         _environment()
         .get_template("metric_page.html.j2")
@@ -76,6 +78,7 @@ def page(found: Benchmark, source: str = "") -> str:
             found=found,
             source=source,
             headline=headline(found),
+            judges=whose({**found.about.get("opinions", {}), "subjects": {found.stage: names}}, found.stage),
             splits=splits_section(found),
             tables=tables_section(found),
             published=published_section(found),

@@ -9,4 +9,5 @@ __all__ = [
     "published",
     "sensitivity",
     "splits",
+    "whose",
 ]

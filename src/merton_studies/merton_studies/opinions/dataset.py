@@ -17,6 +17,7 @@ from merton_studies.opinions.distributions import categories, dimensions, trends
 from merton_studies.opinions.opinion_tables import Opinions, SubjectSums
 from merton_studies.opinions.published import Claim
 from merton_studies.opinions.sensitivity import HalfLoss, by_image, half_losses
+from merton_studies.opinions.whose import is_imported
 
 PUBLISHED_AGREEMENT = {"bleu": 0.31, "rouge_l": 0.31, "cider": 0.30, "position": 0.25, "rotation": 0.23, "state": 0.28}
 """Mean SRCC of 15 VLMs or 15 VLAs (Embodied-IQA, Fig. 4)."""
@@ -119,9 +120,10 @@ def remarks(opinions: Opinions) -> list[str]:
             )
         missing = opinions.unused(stage)
         if len(missing):
+            why = "nobody judged them" if is_imported(opinions.about) else "a subject has none of one of the tasks"
             references = np.unique(opinions.reference_id[missing])
             found.append(
-                f"{len(missing)} images have no {stage}, because a subject has none of one of the tasks, and are not "
+                f"{len(missing)} images have no {stage}, because {why}, and are not "
                 f"used: those of {len(references)} references, such as {references[0]}."
             )
     return found

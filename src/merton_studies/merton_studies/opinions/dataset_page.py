@@ -22,6 +22,7 @@ from merton_studies.opinions.claims import FAILS, HOLDS, NOT_APPLICABLE, UNRESOL
 from merton_studies.opinions.dataset import PUBLISHED_AGREEMENT, Case, DatasetStudy, extreme_levels, map_rows
 from merton_studies.opinions.distributions import spread
 from merton_studies.opinions.opinion_tables import Opinions
+from merton_studies.opinions.whose import KINDS, judges, whose
 
 SECTIONS = {
     "claims": "What the paper says, and what these images say",
@@ -67,6 +68,8 @@ def write_dataset_page(study: DatasetStudy, cases: Sequence[Case], target: Path)
         subjects={stage: opinions.about.get("subjects", {}).get(stage, []) for stage in study.stages},
         remarks=study.remarks,
         about=opinions.about,
+        imported=opinions.about.get("imported"),
+        whose={stage: whose(opinions.about, stage) for stage in study.stages},
     )
     write_file(target, text.encode("utf-8", "replace"))
     return target
@@ -79,6 +82,7 @@ def _shown(study: DatasetStudy, cases: Sequence[Case]) -> dict[str, Any]:
         "LEVELS": opinions.levels,
         "extremes": extreme_levels(opinions),
         "stages": study.stages,
+        "judges": {stage: judges(opinions.about, stage) for stage in study.stages},
         "claims": study.claims,
         "cases": cases,
         "lows": lows,
@@ -166,7 +170,7 @@ def _environment() -> jinja2.Environment:
         SECTIONS=SECTIONS,
         TONES=TONES,
         VERDICTS=(HOLDS, FAILS, UNRESOLVED, NOT_APPLICABLE),
-        KINDS={"cognition": "VLMs", "decision": "VLAs"},
+        KINDS={stage: f"{kind}s" for stage, kind in KINDS.items()},
         DIMENSION_LABELS=DIMENSION_LABELS,
         PUBLISHED_AGREEMENT=PUBLISHED_AGREEMENT,
     )

@@ -117,7 +117,8 @@ def opinions(
         label: "mean", or "zscore": each subject's sums are standardised by its mean and standard deviation over
             `images` first, as in ITU-R BT.500, so that a subject that scatters more does not weigh more.
         subjects: their names; all by default.
-        least_subjects: an image scored by fewer has no score; by default all that have any score of that value.
+        least_subjects: an image scored by fewer has no score; by default as the sums' `about` says, else all that have
+            any score of that value.
 
     Raises:
         UnknownNameError: an unknown label or subject.
@@ -126,6 +127,7 @@ def opinions(
     """
     if label not in LABELS:
         raise UnknownNameError("label", label, LABELS)
+    least_subjects = sums.about.get("least_subjects") if least_subjects is None else least_subjects
     if least_subjects is not None and least_subjects < 1:
         raise InputError(f"an opinion needs at least one subject, got {least_subjects}")
     chosen = _chosen(sums, subjects)
