@@ -199,6 +199,10 @@ def _of_dimensions(opinions: Opinions, stage: str) -> Claim:
     """The order of the dimensions: each step is an interval of the images' paired differences."""
     names = {"bleu": "Precision", "rouge_l": "Recall", "cider": "Semantic"}
     order = ORDERS[stage]
+    listed = [names.get(name, name.capitalize()) for name in order]
+    text = f"{stage}: {listed[0]} falls least, then {listed[1]}, then {listed[2]}"
+    if any(np.isnan(opinions.value(name)).all() for name in order):  # of people, who give one opinion
+        return Claim(text, "no opinions of these dimensions", UNRESOLVED)
     steps = []
     for less, more in pairwise(order):
         difference = opinions.value(less) - opinions.value(more)
@@ -212,8 +216,7 @@ def _of_dimensions(opinions: Opinions, stage: str) -> Claim:
         f"{names.get(name, name.capitalize())} by {number(fall)} {interval_words(ends)}"
         for name, (fall, ends) in dimension_falls(opinions, stage).items()
     )
-    listed = [names.get(name, name.capitalize()) for name in order]
-    return Claim(f"{stage}: {listed[0]} falls least, then {listed[1]}, then {listed[2]}", falls, verdict)
+    return Claim(text, falls, verdict)
 
 
 def _independence(found: Dimensions) -> Claim:
