@@ -74,6 +74,25 @@ def dataset_command(
     print_out(f"page: {write_dataset_page(study, cases(opinions, dataset, annotated), out)}")
 
 
+@app.command("attributes")
+@needs("dataset")
+def attributes_command(
+    dataset: Annotated[Path, typer.Argument(help="Folder of a dataset, of any types of distortion.")],
+    out: Annotated[Path, typer.Option(help="The page, one file.")] = Path("attributes.html"),
+) -> None:
+    """Write a page: luminance, contrast, chrominance, blur and spatial information by type (Embodied-IQA, Fig. 12)."""
+    from merton_studies.annotate.views import scenes_of
+    from merton_studies.opinions.attributes import attribute_study
+    from merton_studies.opinions.attributes_page import write_attributes_page
+
+    with working("reading the attributes"):
+        study = attribute_study(dataset, scenes_of(dataset))
+        page = write_attributes_page(study, out, dataset.resolve().name)
+    for claim in study.claims:
+        print_out(f"{claim.verdict}: {claim.text}: {claim.measured}")
+    print_out(f"page: {page}")
+
+
 @app.command("import")
 @needs("dataset")
 def import_command(
