@@ -58,6 +58,12 @@ class TypeAttributes:
         """Number and name in words."""
         return f"{self.number} {readable(self.name)}".strip()
 
+    @property
+    def moments(self) -> list[tuple[float, float]]:
+        """Mean and standard deviation of each of `ATTRIBUTES`; NaN of one that is not known."""
+        known = (column[~np.isnan(column)] for column in self.values.T)
+        return [(float(one.mean()), float(one.std())) if len(one) else (np.nan, np.nan) for one in known]
+
 
 @dataclass(frozen=True)
 class AttributeStudy:
@@ -211,7 +217,7 @@ def _extreme(
     unit: str,
     sign: float,
 ) -> Claim:
-    """Whether the least of some types exceeds the greatest of all others, by the difference of the two in every draw."""
+    """Whether the least of some types exceeds the greatest of all others, by their difference in every draw."""
     whole, draws = statistic
     others = [at for at in range(len(whole)) if at not in places]
     if len(places) < len(named) or not others:
@@ -266,7 +272,7 @@ def _alike(found: _Found) -> Claim:
 
 
 def _energy(found: _Found, pairs: NDArray[np.int64]) -> Floats:
-    """(pairs,) energy distance of two types (Szekely and Rizzo 2013): sqrt(2 integral of (F - G)^2), mean of attributes."""
+    """(pairs,) energy distance of two types (Szekely and Rizzo 2013): sqrt(2 integral of (F - G)^2), averaged."""
     parts = []
     for column in found.values.T:
         known = column[~np.isnan(column)]

@@ -57,7 +57,7 @@ def panel(one: TypeAttributes, curves: Floats, highest: float) -> Markup:
 
     means = ", ".join(
         f"{readable(name)} {number(mean)} ({number(spread)})"
-        for name, mean, spread in zip(ATTRIBUTES, one.values.mean(axis=0), one.values.std(axis=0), strict=True)
+        for name, (mean, spread) in zip(ATTRIBUTES, one.moments, strict=True)
     )
     title = f"{one.label}: mean (standard deviation) of {means}"
     parts = [
