@@ -115,13 +115,15 @@ def import_answers(
             name: {"kind": "vla" if one.is_policy else "vlm", "imported": one.tables} for name, one in found.items()
         },
     }
-    rows = [AnnotationRow(image, task, _key(_image(image), task)) for image in images for task in image.reference.tasks]
-    tally = Tally(dict.fromkeys(found, 0.0), len(rows), None)
+    wanted = [
+        AnnotationRow(image, task, _key(_image(image), task)) for image in images for task in image.reference.tasks
+    ]
+    tally = Tally(dict.fromkeys(found, 0.0), len(wanted), None)
     with locked_folder(out, "merton annotate"), Tables(out, about) as written:
         for name, one in found.items():
-            reasons = {row.key: one.reasons.get(row.key, MISSING) for row in rows if row.key not in one.responses}
-            result = ModelResult(name, bool(one.is_policy), rows, one.responses, reasons, frozenset())
-            tally.begin(name, [row.key for row in rows], frozenset())
+            reasons = {row.key: one.reasons.get(row.key, MISSING) for row in wanted if row.key not in one.responses}
+            result = ModelResult(name, bool(one.is_policy), wanted, one.responses, reasons, frozenset())
+            tally.begin(name, [row.key for row in wanted], frozenset())
             written.add(result)
             tally.end(result)
     if reason := write_run_opinions(out, dataset):
@@ -180,7 +182,7 @@ def _action(where: str, name: str, cells: Mapping[str, Any]) -> dict[str, Any]:
     return {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame, "done": chunk.done}
 
 
-def _steps(where: str, cell: Any) -> list[list[float | None]]:
+def _steps(where: str, cell: Any) -> list[list[float]]:
     """The steps of an action: JSON in a text; 7 numbers alone are one step, and null is NaN."""
     try:
         steps = json.loads(cell) if isinstance(cell, str) else cell

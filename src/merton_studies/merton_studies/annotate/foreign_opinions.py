@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from merton_studies.opinions.opinion import OPINIONS, SUBJECTS, TASKS, VALUES, I
 from merton_studies.opinions.opinion_tables import numbered_images
 from merton_studies.opinions.sensitivity import by_cell
 
-Better = Literal["higher", "lower"]
-BETTER: tuple[Better, ...] = ("higher", "lower")
+BETTER = ("higher", "lower")
 PARTS = {
     **IMAGE_PARTS,
     "score": "the opinion; it becomes that of the stage which --label names",
@@ -43,7 +42,7 @@ def import_opinions(
     dataset: Path,
     out: Path,
     scale: tuple[float, float],
-    better: Better,
+    better: str,
     label: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> tuple[Opinions, tuple[str, ...]]:
@@ -131,7 +130,7 @@ def _values(table: Path, held: set[str], label: str | None) -> dict[str, str]:
     return found
 
 
-def _spread(where: str, cells: Mapping[str, Any], factor: float) -> tuple[float, int]:
+def _spread(where: str, cells: dict[str, Any], factor: float) -> tuple[float, int]:
     """The standard deviation on 0 .. 5, NaN without one, and the number of raters, 0 without one."""
     deviation = number_in(where, cells, "sd", 0.0, math.inf) * factor if text_in(cells, "sd") else math.nan
     raters = number_in(where, cells, "n", 1, _MOST_RATERS) if text_in(cells, "n") else 0.0
