@@ -14,6 +14,7 @@ from merton.cognition.models.base import sendable
 from merton.errors import InputError, InvalidActionError, UnknownNameError
 from merton.files import file_sha256, locked_folder
 from merton.perception.dataset import layout
+from merton.perception.dataset.origin import read_origin
 from merton.results.tables import plain_number
 from merton.results.text import one_line
 from merton.world.action import DIMENSIONS, checked_chunk
@@ -110,6 +111,7 @@ def import_answers(
             _add(collected, name, where, cells, _key(image, _task(where, cells, tasks[image[0]])))
     about = {
         "dataset": hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest(),
+        **read_origin(dataset).facts,
         "merton": __version__,
         "models": {
             name: {"kind": "vla" if one.is_policy else "vlm", "imported": one.tables} for name, one in found.items()
