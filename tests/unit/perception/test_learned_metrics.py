@@ -151,7 +151,7 @@ def test_mistakes_are_one_sentence(planted: tuple[list[ImagePair], NDArray[np.fl
     refused("as many labels", pairs, labels[:-1])
     refused("'.*00_0.png' has none", [ImagePair(pair.image) for pair in pairs], labels, "merton-fr")
     weights = metric.train(pairs[:8], labels[:8], 0, tmp_path / "done", epochs=1)
-    with pytest.raises(InputError, match="holds the training of other images, labels, seed or epochs"):
+    with pytest.raises(InputError, match="holds the training of other images, labels, seed, epochs or versions"):
         metric.train(pairs[:8], labels[:8], 1, tmp_path / "done", epochs=1)
     with pytest.raises(InputError, match=r"weights of merton-nr, version 1, and this is merton-fr, version 1"):
         TRAINABLE["merton-fr"].predict(weights, pairs)

@@ -96,11 +96,13 @@ def _named(name: str) -> Metric:
 
 
 def _to_be_trained() -> dict[str, TrainableMetric]:
-    """Metrics that come without weights."""
+    """Metrics that come without weights, here or in pyiqa as its authors trained them."""
     from merton.perception.quality import METRICS
-    from merton.perception.quality.learned import TRAINABLE
+    from merton.perception.quality.catalogue import CATALOGUE
+    from merton.perception.quality.learned import ELSEWHERE, TRAINABLE
 
-    return {name: metric for name, metric in TRAINABLE.items() if name not in list(METRICS)}
+    known = {*list(METRICS), *CATALOGUE}
+    return {name: metric for name, metric in {**TRAINABLE, **ELSEWHERE}.items() if name not in known}
 
 
 def _about(metric: Metric) -> dict[str, Any]:

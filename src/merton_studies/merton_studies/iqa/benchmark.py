@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ import numpy as np
 import scipy
 
 import merton
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InputError, MertonError, UnknownNameError
 from merton.perception.quality import METRICS
-from merton.perception.quality.learned import TRAINABLE, trainable
+from merton.perception.quality.learned import ELSEWHERE, TRAINABLE, trainable
 from merton.perception.quality.learned.prepared import prepare_all
 from merton.processes import carried_out, resumable_work
 from merton.progress import OnProgress, Step, quiet
@@ -52,6 +52,7 @@ def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Metrics to measure, and metrics to train; by default all that need nothing that is not installed.
 
     A name that both registries have is trained: the metric of that name that comes with Merton is one such training.
+    By default no network is trained that belongs to another environment (`ELSEWHERE`): that may take days.
 
     Raises:
         UnknownNameError: a name that neither registry has.
@@ -215,6 +216,11 @@ class _Work:
         """
         metrics = {task.job.metric: TRAINABLE[task.job.metric] for task in self.tasks if isinstance(task.job, Trained)}
         pairs, failures = self._judged.pairs, []
+        for name in [name for name in metrics if name in ELSEWHERE]:  # before hours of the others' trainings
+            try:
+                metrics[name].prepare(pairs, self._prepared)
+            except MertonError as error:
+                failures.append(self._dropped(name, error))
         try:
             items = [item for pair in pairs for metric in metrics.values() for item in metric.items(pair)]
             prepare_all(items, self._prepared, on_progress)
@@ -223,9 +229,13 @@ class _Work:
                 try:
                     metric.prepare(pairs, self._prepared, on_progress)
                 except InputError as error:
-                    failures.append(f"{name}: {one_line(error, 300)}")
-                    self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != name]
+                    failures.append(self._dropped(name, error))
         return failures
+
+    def _dropped(self, metric: str, error: MertonError) -> str:
+        """Leave all trainings of a metric out; the sentence says why."""
+        self.tasks = [task for task in self.tasks if not isinstance(task.job, Trained) or task.job.metric != metric]
+        return f"{metric}: {one_line(error, 300)}"
 
     def rows(self, metrics: Sequence[str]) -> tuple[CoefficientRow, ...]:
         """Rows of all metrics, floors and the ceiling under each split, without those whose training failed."""
@@ -235,8 +245,14 @@ class _Work:
             for name in sorted(names, key=lambda name: list(GROUPS).index(_group(name))):
                 repeats = [self._read(*place) for place in self._keys if place[:2] == (split, name)]
                 if any(repeat is not None for repeat in repeats):  # of a failed one nothing is known
-                    found.append(summarised(name, _group(name), split, [repeat or {} for repeat in repeats]))
+                    row = summarised(name, _group(name), split, [repeat or {} for repeat in repeats])
+                    found.append(replace(row, start=self._start(split, name)))
         return tuple(found)
+
+    def _start(self, split: str, row: str) -> str:
+        """What the networks of a row began with: of all repeats the same, unless weights came in between."""
+        parts = [self._part(*place) for place in self._keys if place[:2] == (split, row)]
+        return " / ".join(dict.fromkeys(start for part in parts if (start := folding.read_start(part))))
 
     def _note(self, fold: Fold, row: str, key: str) -> Path:
         self._keys[fold.split, row, fold.repeat] = key

@@ -216,7 +216,7 @@ def train_fold(job: Trained) -> str:
     job.weights.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(weights, job.weights.with_suffix(".unfinished"))
     os.replace(job.weights.with_suffix(".unfinished"), job.weights)
-    write_part(job.part, job.key, found, guess.tolist())
+    write_part(job.part, job.key, found, guess.tolist(), metric.start(weights))
     shutil.rmtree(job.folder, ignore_errors=True)
     progress.unlink(missing_ok=True)
     return ""
@@ -240,16 +240,20 @@ Indicators = dict[str, dict[str, float | None]]
 
 
 def write_part(
-    file: Path, key: str, found: Mapping[str, Mapping[str, float]], predictions: Sequence[float] | None = None
+    file: Path,
+    key: str,
+    found: Mapping[str, Mapping[str, float]],
+    predictions: Sequence[float] | None = None,
+    start: str = "",
 ) -> None:
-    """Write the coefficients of a row on a fold, whole or not at all."""
+    """Write the coefficients of a row on a fold, and what its network began with, whole or not at all."""
     columns = {
         column: {name: None if math.isnan(value) else value for name, value in values.items()}
         for column, values in found.items()
     }
     content: dict[str, Any] = {"key": key, "columns": columns}
     if predictions is not None:
-        content["predictions"] = predictions
+        content |= {"predictions": predictions, "start": start}
     file.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(file, durable=False) as draft:
         draft.write(json.dumps(content, sort_keys=True).encode())
@@ -257,9 +261,19 @@ def write_part(
 
 def read_part(file: Path, key: str) -> Indicators | None:
     """The coefficients in a part, None if it is not there or is of other inputs."""
+    content = _content(file)
+    columns: Indicators | None = content.get("columns")
+    return columns if content.get("key") == key else None
+
+
+def read_start(file: Path) -> str:
+    """What the network of a part began with; "" if nothing was trained."""
+    return str(_content(file).get("start", ""))
+
+
+def _content(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    columns: Indicators = content["columns"]
-    return columns if content["key"] == key else None
+        return {}
+    return found

@@ -26,8 +26,10 @@ LONG = {
     "high": "float64",
     "n": "float64",
     "repeats": "int32",
+    "start": "string",
 }
-"""Columns of the long table, a row for each coefficient; see `metric_table.Cell`. `n` is the mean number of images."""
+"""Columns of the long table, a row for each coefficient; see `metric_table.Cell`. `n` is the mean number of images, and
+`start` what a trained network began with."""
 PRINTED = ("srcc", "krcc", "plcc")
 """Indicators of the paper's tables."""
 BLOCKS = (
@@ -52,7 +54,7 @@ def long_rows(found: Benchmark) -> Iterator[tuple[Any, ...]]:
             for indicator, cell in cells.items():
                 numbers = (cell.mean, cell.sd, cell.low, cell.high, cell.n)
                 shown = (None if math.isnan(value) else value for value in numbers)
-                yield row.metric, row.group, found.stage, row.split, column, indicator, *shown, cell.repeats
+                yield row.metric, row.group, found.stage, row.split, column, indicator, *shown, cell.repeats, row.start
 
 
 def as_csv(found: Benchmark) -> str:
@@ -99,7 +101,8 @@ def _latex_block(rows: Sequence[CoefficientRow], columns: Sequence[Column]) -> I
             for column in columns
             for name in PRINTED
         ]
-        yield f"{_escaped(GROUPS[row.group])} & {_escaped(row.metric)} & " + " & ".join(cells) + "\\\\"
+        name = f"{_escaped(row.metric)} ({_escaped(row.began)})" if row.began else _escaped(row.metric)
+        yield f"{_escaped(GROUPS[row.group])} & {name} & " + " & ".join(cells) + "\\\\"
     yield "\\bottomrule\\end{tabular}\\par\\smallskip"
 
 

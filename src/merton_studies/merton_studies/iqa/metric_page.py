@@ -138,7 +138,8 @@ def split_rows(found: Benchmark) -> list[SplitRow]:
 
 def tables_section(found: Benchmark) -> Markup:
     """The table in the paper's layout for every split; that of `MAIN` is not folded away."""
-    return _render("iqa_tables.html.j2", found=found, open_split=MAIN)
+    starts = {row.metric: row.start for row in found.rows if row.start}
+    return _render("iqa_tables.html.j2", found=found, open_split=MAIN, starts=starts)
 
 
 def published_section(found: Benchmark) -> Markup:

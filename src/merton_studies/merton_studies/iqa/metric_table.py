@@ -95,12 +95,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class CoefficientRow:
-    """A metric, floor or ceiling under one split; `cells` is column to indicator to cell."""
+    """A metric, floor or ceiling under one split.
+
+    Attributes:
+        cells: column to indicator to cell.
+        start: what the network of a trained metric began with; "" for all others.
+    """
 
     metric: str
     group: str
     split: str
     cells: Mapping[str, Mapping[str, Cell]]
+    start: str = ""
+
+    @property
+    def began(self) -> str:
+        """The first clause of `start`, such as "random start"."""
+        return self.start.partition(";")[0]
 
     def mean(self, column: str = OVERALL, indicator: str = "srcc") -> float:
         """Of a cell; NaN where there is none."""

@@ -43,7 +43,7 @@ def main() -> int:
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        say(**{"about": about, "train": train, "predict": predict}[job["do"]](job, say))
+        say(**{"about": about, "build": build, "train": train, "predict": predict}[job["do"]](job, say))
     except Refused as error:
         say(error=str(error), refused=True)
         return 1
@@ -57,6 +57,13 @@ def about(job: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Versions and device."""
     pyiqa, torch = _imported()
     return {"pyiqa": str(pyiqa.__version__), "torch": str(torch.__version__), "device": _device(torch)}
+
+
+def build(job: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+    """The number of the network's parameters: that it can be built here, at random but for CLIP."""
+    _imported()
+    network, _ = built(job["network"], fresh=False)
+    return {"parameters": sum(each.numel() for each in network.parameters())}
 
 
 def train(job: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
@@ -185,7 +192,9 @@ def _spare_absent_weights(found: list[tuple[str, bool]], fresh: bool) -> None:
         try:
             made = clip(name, *others, **named)
         except OSError as error:
-            raise Refused(f"the weights of CLIP {name}, without which nothing is learned, are absent: {error}") from None
+            raise Refused(
+                f"the weights of CLIP {name}, without which nothing is learned, are absent: {error}"
+            ) from None
         found.append((f"CLIP {name}", True))
         return made
 
@@ -194,9 +203,7 @@ def _spare_absent_weights(found: list[tuple[str, bool]], fresh: bool) -> None:
     clip_model.load = load_clip
     timm.create_model = backbone(timm.create_model, "timm", "pretrained", False)
     for name in torchvision.models.list_models(module=torchvision.models):
-        setattr(
-            torchvision.models, name, backbone(getattr(torchvision.models, name), "torchvision", "weights", None)
-        )
+        setattr(torchvision.models, name, backbone(getattr(torchvision.models, name), "torchvision", "weights", None))
 
 
 def _start(network: Any, found: Sequence[tuple[str, bool]]) -> str:

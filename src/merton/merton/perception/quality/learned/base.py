@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import MissingDependencyError
+from merton.errors import MissingDependencyError, UnknownNameError
 from merton.perception.quality.pairs import ImagePair
 from merton.progress import OnProgress, unseen
 from merton.registry import Registry
@@ -38,6 +38,10 @@ class TrainableMetric(Protocol):
 
     def missing(self) -> str | None:
         """One sentence that names a package it cannot be trained without, and how to install it; None if it can be."""
+        ...
+
+    def start(self, weights: Path) -> str:
+        """Words about what the network of a file of weights began with, such as "random start"."""
         ...
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
@@ -107,7 +111,22 @@ class TrainableMetric(Protocol):
         ...
 
 
-TRAINABLE: Registry[TrainableMetric] = Registry("trainable metric")
+ELSEWHERE: Registry[TrainableMetric] = Registry("trainable metric")
+"""Name to metric that is trained in an environment of others."""
+
+
+class _Trainable(Registry[TrainableMetric]):
+    """The metrics that are trained in this environment; a name of `ELSEWHERE` is found, too, but not listed."""
+
+    def __getitem__(self, name: str) -> TrainableMetric:
+        if name in self._entries:
+            return self._entries[name]
+        if name not in ELSEWHERE:
+            raise UnknownNameError(self.kind, name, (*self._entries, *ELSEWHERE))
+        return ELSEWHERE[name]
+
+
+TRAINABLE: Registry[TrainableMetric] = _Trainable("trainable metric")
 """Name to metric."""
 
 

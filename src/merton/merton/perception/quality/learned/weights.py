@@ -118,10 +118,17 @@ def make_card(
     )
 
 
-def write_weights(path: Path, arrays: Mapping[str, NDArray[Any]], scale: Scale, card: Card) -> None:
-    """Write the file whole; the same content gives the same bytes."""
+def write_weights(
+    path: Path,
+    arrays: Mapping[str, NDArray[Any]],
+    scale: Scale,
+    card: Card,
+    extra: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
+    """Write the file whole; the same content gives the same bytes. `extra` keeps its types (`read_extra`)."""
     content: dict[str, Any] = {name: array.astype(np.float32) for name, array in arrays.items()}
     content |= {"scale_unit": scale.unit, "scale_labels": scale.labels, "card": np.array(card.text)}
+    content |= dict(extra or {})
     with written_whole(path) as file:
         np.savez_compressed(file, **content)
 
@@ -141,7 +148,8 @@ def refuse_other_training(folder: Path, known: str, card: str) -> None:
     """Raises InputError if a folder holds the training of another card (`Card.text`) than the one that is wanted."""
     if known != card:
         raise InputError(
-            f"{str(folder)!r} holds the training of other images, labels, seed or epochs; choose another folder"
+            f"{str(folder)!r} holds the training of other images, labels, seed, epochs or versions; "
+            "choose another folder"
         )
 
 
@@ -160,6 +168,12 @@ def read_scale(path: Path) -> Scale:
     """The scale of a file of `write_weights`."""
     with np.load(path, allow_pickle=False) as stored:
         return Scale(stored["scale_unit"], stored["scale_labels"])
+
+
+def read_extra(path: Path, name: str) -> NDArray[Any]:
+    """One of the extra arrays of a file of `write_weights`."""
+    with np.load(path, allow_pickle=False) as stored:
+        return np.asarray(stored[name])
 
 
 def _name(file: Path | None) -> str:
