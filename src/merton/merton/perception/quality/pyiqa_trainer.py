@@ -142,8 +142,13 @@ def built(options: dict[str, Any], fresh: bool) -> tuple[Any, list[tuple[str, bo
         raise Refused(f"this pyiqa has no network {options['name']!r}")
     found: list[tuple[str, bool]] = []
     _spare_absent_weights(found, fresh)
+    wanted = {**DEFAULT_CONFIGS[options["name"]]["metric_opts"], **others}
     try:
-        return build_network({**DEFAULT_CONFIGS[options["name"]]["metric_opts"], **others}), found
+        return build_network(wanted), found
+    except OSError:  # AHIQ and QualiCLIP+ read files of their own
+        found.append((f"{options['name']} (pyiqa)", False))
+    try:
+        return build_network({**wanted, "pretrained": False}), found
     except OSError as error:
         raise Refused(f"{options['name']} needs weights that are absent: {error}") from None
 
