@@ -74,6 +74,9 @@ class Memory:
     def missing(self) -> str | None:
         return None
 
+    def start(self, weights: Path) -> str:
+        return "planted start; nothing else"
+
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
         return ()
 

@@ -91,6 +91,7 @@ def train(job: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
         optimizer.load_state_dict(state["optimizer"])
         start, first = state["start"], int(state["epoch"])
     losses = _losses(job["losses"])
+    say(epoch=first, epochs=job["epochs"])
     for epoch in range(first, job["epochs"]):
         if job["cosine"]:
             for group in optimizer.param_groups:
@@ -204,8 +205,12 @@ def _spare_absent_weights(found: list[tuple[str, bool]], fresh: bool) -> None:
         return made
 
     whole, arrays, clip = arch_util.load_pretrained_network, torch.hub.load_state_dict_from_url, clip_model.load
-    arch_util.load_pretrained_network, torch.hub.load_state_dict_from_url = load_whole, load_arrays
-    clip_model.load = load_clip
+    for module, name, spared in (
+        (arch_util, "load_pretrained_network", load_whole),
+        (torch.hub, "load_state_dict_from_url", load_arrays),
+        (clip_model, "load", load_clip),
+    ):
+        setattr(module, name, spared)
     timm.create_model = backbone(timm.create_model, "timm", "pretrained", False)
     for name in torchvision.models.list_models(module=torchvision.models):
         setattr(torchvision.models, name, backbone(getattr(torchvision.models, name), "torchvision", "weights", None))

@@ -120,7 +120,6 @@ class ElsewhereMetric:
                 **{name: getattr(self._network, name) for name in ("optimizer", "decay", "cosine", "batch")},
                 "losses": dict(self._network.losses),
             }
-            on_progress(0, epochs)
             reply = _reply(self.name, job, on_progress)
             made = folder / pyiqa_trainer.NETWORK
             with np.load(made) as arrays:
