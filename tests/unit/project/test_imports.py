@@ -82,7 +82,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "torch": ("perception", "cognition", "decision", "curation"),
     "sentence_transformers": ("curation",),
     "sklearn": ("curation",),
-    "torchvision": (),
+    "torchvision": ("perception",),  # of pyiqa_trainer.py alone, in the environment where pyiqa is
     "brisque": (),  # only its numbers are read
     "pyiqa": ("perception",),
     "transformers": ("cognition", "decision", "curation"),
