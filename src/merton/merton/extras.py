@@ -75,7 +75,7 @@ EXTRAS = {
             "transformers": "transformers",
         },
     ),
-    "people": Extra("videos: people videos, export lerobot", {"av": "av"}),
+    "people": Extra("videos: curate import of videos, people videos, export lerobot", {"av": "av"}),
     "quality": Extra("the quality metric brisque", {"brisque": "brisque"}),
     "lab": Extra("the real cell: run --graph lab", {"pyrealsense2": "pyrealsense2", "ur-rtde": "rtde_control"}),
     "postgres": Extra("a record on a PostgreSQL server", {"psycopg": "psycopg"}),

@@ -27,10 +27,12 @@ def import_command(
     ] = None,
     split: Annotated[str, typer.Option(help="Which split, where a folder has several.")] = "",
     pictures: Annotated[
-        Path | None, typer.Option(help="Folder that paths of pictures start from; with openeqa its frames.")
+        Path | None,
+        typer.Option(help="Folder that paths of pictures start from; with openeqa its frames or videos."),
     ] = None,
+    frames: Annotated[int, typer.Option(min=1, help="Frames of a video, at equal distances.")] = 32,
 ) -> None:
-    """Make a pool of questions from a published benchmark; its pictures are copied."""
+    """Make a pool of questions from a published benchmark; its pictures are copied, of its videos some frames."""
     from merton_studies.curation.importing import importers
     from merton_studies.curation.question import BenchmarkSource
 
@@ -50,7 +52,15 @@ def import_command(
         columns[part] = (*columns.get(part, ()), name)
     with progress("importing") as on_progress:
         done = importers.import_pool(
-            form, path, out, named, columns=columns, split=split, pictures=pictures, on_progress=on_progress
+            form,
+            path,
+            out,
+            named,
+            columns=columns,
+            split=split,
+            pictures=pictures,
+            frames=frames,
+            on_progress=on_progress,
         )
     for remark in done.remarks:
         print_out(remark)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from merton.config import Model
 
@@ -86,10 +86,17 @@ class Medium(Model):
     Attributes:
         path: of the file, relative to the folder of the pool, with "/".
         sha256: of the file's bytes, 64 hexadecimal digits.
+        time_s: of a frame of a video file, since the video's first frame; None for any other picture.
     """
 
     path: Annotated[str, Field(min_length=1)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    time_s: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_time(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = serialize(self)
+        return {name: value for name, value in found.items() if name != "time_s" or value is not None}
 
 
 class Question(Model):

@@ -29,12 +29,14 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "scene": ("scene", "scene_id", "scene_name", "episode_history", "video_id"),
     "dimension": ("dimension", "category"),
     "frames": ("frames",),
+    "stamps": ("stamps",),
 }
 """Part of a question to the names of its column in published tables (lmms-eval's tasks: MMBench, MMMU, BLINK, CV-Bench,
-EmbSpatial, ERQA, RealWorldQA, VSI-Bench; OpenEQA; SQA3D; HellaSwag; MedMCQA), the first that is there counts."""
+EmbSpatial, ERQA, RealWorldQA, VSI-Bench; OpenEQA; SQA3D; HellaSwag; MedMCQA), the first that is there counts. `stamps`
+is ours: the seconds of a video at which its frames are taken."""
 MEDIA = "media"
 PARTS = (*KNOWN, MEDIA, "meta")
-_IMAGE = re.compile(r"(image|images|image_path|image_\d+|media)", re.IGNORECASE)
+_IMAGE = re.compile(r"(image|images|image_path|image_\d+|media|videos?|video_path)", re.IGNORECASE)
 _OF_A_CHOICE = re.compile(r"(?:(choice|option|opt|op|ending|answer|ans|sol)[ _.-]*)?(?:([A-Za-z])|(\d\d?))")
 _PLAIN = ("id", "unit", "situation", "scene", "dimension")
 """Parts that may be missing: a nested column of their names is not theirs."""

@@ -12,6 +12,7 @@ from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import UNFINISHED, file_sha256, locked_folder
 from merton.progress import OnProgress, unseen
 from merton_studies.curation.importing.columns import columns_of
+from merton_studies.curation.importing.frames import FRAMES
 from merton_studies.curation.importing.lines import OPEN_EQA, SQA3D, open_eqa, own_lines, sqa3d
 from merton_studies.curation.importing.media import MediaFolder
 from merton_studies.curation.importing.questions import questions_of
@@ -56,6 +57,7 @@ def import_pool(
     columns: Mapping[str, tuple[str, ...]] | None = None,
     split: str = "",
     pictures: Path | None = None,
+    frames: int = FRAMES,
     on_progress: OnProgress = unseen,
 ) -> Imported:
     """Read a benchmark and write it as a pool; the same input again, also after a kill, gives the same bytes.
@@ -67,14 +69,15 @@ def import_pool(
         source: the benchmark; OpenEQA and SQA3D describe themselves. None: the name of its file alone is known.
         columns: of a table: part of a question to the columns that hold it, where their names do not say.
         split: of several in a folder of tables.
-        pictures: folder that paths of pictures are relative to; with OpenEQA its folder of frames. None: where the
-            file is, and for OpenEQA no pictures.
+        pictures: folder that paths of pictures and videos are relative to; with OpenEQA its folder of frames or videos.
+            None: where the file is, and for OpenEQA no pictures.
+        frames: of a video without stamps, at equal distances, the first and the last among them.
         on_progress: called with the number of questions read, and their total.
 
     Raises:
         InputError: an unknown form, a file that is not of it, or a row that is no question; with file and line or row.
         InfrastructureError: the folder cannot be written.
-        MissingDependencyError: pyarrow is not installed.
+        MissingDependencyError: pyarrow is not installed, or PyAV, where there is a video.
     """
     if form not in FORMS:
         raise UnknownNameError("form", form, FORMS)
@@ -86,7 +89,7 @@ def import_pool(
     with locked_folder(out, "merton curate import"):
         for draft in (out / MEDIA).glob(f"*{UNFINISHED}"):  # of a process that was killed
             draft.unlink()
-        media = MediaFolder(out, pictures or (path if path.is_dir() else path.parent))
+        media = MediaFolder(out, pictures or (path if path.is_dir() else path.parent), frames)
         remarks: list[str] = []
         if form in TABLES:
             questions, files, remarks = _of_table(form, path, source, columns or {}, split, media, on_progress)
@@ -103,6 +106,7 @@ def import_pool(
             "form": form,
             "inputs": {file.name: file_sha256(file) for file in files},
             "remarks": remarks,
+            **media.frames.made(),
         }
         others = sorted({question.source for question in questions} - {source.name})
         sources = [source, *(source.model_copy(update={"name": name}) for name in others)]

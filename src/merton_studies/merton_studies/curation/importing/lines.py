@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError, did_you_mean
+from merton.perception.videos import CONTAINERS
 from merton.progress import OnProgress
 from merton.results.tables import file_bytes, json_entries, json_objects, json_value
 from merton.results.tables import plain_text as plain
 from merton_studies.curation.importing.answers import answers_in, open_answers
 from merton_studies.curation.importing.media import MediaFolder
-from merton_studies.curation.importing.questions import Refusals, question_of
-from merton_studies.curation.question import BenchmarkSource, Question
+from merton_studies.curation.importing.questions import Refusals, question_of, stamps_in
+from merton_studies.curation.question import BenchmarkSource, Medium, Question
 
 Placed = tuple[str, dict[str, Any]]
 """The place of an object, such as "x.jsonl, line 3", and the object."""
@@ -33,8 +34,8 @@ SQA3D = BenchmarkSource(
     url="https://sqa3d.github.io",
     citation="Ma et al., SQA3D: Situated Question Answering in 3D Scenes, ICLR 2023",
 )
-FRAMES = 32
-"""Frames of an episode, at equal distances, as many as the paper takes of a video."""
+STAMPS = "stamps"
+"""Key of a line with the seconds of its video at which frames are taken; it is no part of a question."""
 _EQA_KEYS = ("id", "question_id", "question", "answer", "extra_answers", "category", "scene", "episode_history")
 _SQA_KEYS = ("id", "question_id", "question", "situation", "answer", "scene", "scene_id", "alternative_situation")
 
@@ -42,7 +43,8 @@ _SQA_KEYS = ("id", "question_id", "question", "situation", "answer", "scene", "s
 def own_lines(path: Path, source: str, media: MediaFolder, on_progress: OnProgress) -> list[Question]:
     """Questions of JSON Lines with the keys of `Question`; `media` is a list of paths, relative to the file.
 
-    A line without a source is of `source`.
+    A path may be that of a video, or of a folder of its frames; `stamps` has the seconds of a video at which frames are
+    taken. `video` follows from that, unless it is given. A line without a source is of `source`.
 
     Raises:
         InputError: a line that is no question, an id that stands twice, a missing picture; with file and line.
@@ -50,12 +52,14 @@ def own_lines(path: Path, source: str, media: MediaFolder, on_progress: OnProgre
     rows = json_lines(path)
     seen, found = Refusals(), []
     for number, (where, row) in enumerate(rows, 1):
-        _check_keys(row, tuple(Question.model_fields), where)
+        _check_keys(row, (*Question.model_fields, STAMPS), where)
         paths = row.get("media", [])
         if not isinstance(paths, list) or not all(isinstance(part, str) for part in paths):
-            raise InputError(f"{where}: media must be a list of paths of pictures")
-        pictures = [media.add_file(part, where).model_dump() for part in paths]
-        question = question_of({"source": source, **row, "media": pictures}, where)
+            raise InputError(f"{where}: media must be a list of paths of pictures or videos")
+        stamps_s = stamps_in(row.pop(STAMPS, None), where)
+        pictures = [medium for part in paths for medium in media.add_path(part, where, stamps_s)]
+        made = {"source": source, "video": media.is_one_video(pictures)}
+        question = question_of({**made, **row, "media": [medium.model_dump() for medium in pictures]}, where)
         if question.choices and not question.answer and any("answer" in other for _, other in rows):
             raise InputError(f"{where}: has choices but no answer")
         seen.check(question.id, where)
@@ -70,7 +74,8 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
     Args:
         path: of the file; its scene is the episode's, its category becomes `Question.dimension`, such as
             "ObjectRecognition" in the taxonomy open_eqa.
-        frames: folder with a folder of pictures for each episode, as OpenEQA's data/frames; None: without pictures.
+        frames: folder with a folder of pictures for each episode, as OpenEQA's data/frames, or a video of its name,
+            such as EPISODE.mp4; None: without pictures.
         media: takes the pictures.
         on_progress: called with the number of questions read, and their total.
 
@@ -93,7 +98,7 @@ def open_eqa(path: Path, frames: Path | None, media: MediaFolder, on_progress: O
             "also": also,
             "scene": episode,
             "dimension": plain(row.get("category")).title().replace(" ", ""),
-            "media": [] if frames is None else _episode(frames / episode, media, where),
+            "media": [] if frames is None else [one.model_dump() for one in _episode(frames / episode, media, where)],
             "video": frames is not None,
         }
         found.append(question_of(values, where))
@@ -173,11 +178,10 @@ def _check_keys(row: dict[str, Any], known: Sequence[str], where: str) -> None:
         )
 
 
-def _episode(folder: Path, media: MediaFolder, where: str) -> list[dict[str, str]]:
-    """At most `FRAMES` pictures of an episode at equal distances, the first and the last among them."""
-    files = sorted(file for file in folder.glob("*") if file.suffix in (".png", ".jpg") and "depth" not in file.name)
-    if not files:
-        raise InputError(f"{where}: the folder of frames {folder} has no pictures")
-    count = min(FRAMES, len(files))
-    places = [round(at * (len(files) - 1) / max(count - 1, 1)) for at in range(count)]
-    return [media.add_file(str(files[at].absolute()), where).model_dump() for at in places]
+def _episode(path: Path, media: MediaFolder, where: str) -> Sequence[Medium]:
+    """The frames of an episode: of the folder with its path, or of the video file with its path and an ending."""
+    files = [path.with_name(path.name + ending) for ending in CONTAINERS]
+    found = next((file for file in (path, *files) if file.exists()), None)
+    if found is None:
+        raise InputError(f"{where}: there is no folder of frames {path}, and no video {path}{next(iter(CONTAINERS))}")
+    return media.add_path(str(found.absolute()), where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,12 +100,17 @@ def _question(
     choices = _choices(row, columns, where)
     column = columns.by_part["answer"]
     frames = row.get(columns.by_part.get("frames", ""))
-    pictures = [medium for column in columns.pictures for medium in media.add_cell(row[column], where, column, name[1])]
+    stamps_s = stamps_in(row.get(columns.by_part.get("stamps", "")), where)
+    pictures = [
+        medium
+        for column in columns.pictures
+        for medium in media.add_cell(row[column], where, column, name[1], stamps_s)
+    ]
     values: dict[str, Any] = {
         "id": "/".join(name),
         "source": name[0],
         "media": [medium.model_dump() for medium in (*pictures, *media.add_cell(frames, where))],
-        "video": bool(frames) and not pictures,
+        "video": media.is_one_video(pictures) or (bool(frames) and not pictures),
         "meta": {column: _flat(row[column]) for column in columns.meta if _flat(row[column])},
     }
     for part in ("text", "unit", "situation", "scene", "dimension"):
@@ -118,6 +124,16 @@ def _question(
         texts += answers_in(row[also], f"{where}, column {also!r}") if also else []
         values |= dict(zip(("answer_kind", "answer", "also"), open_answers(texts), strict=True))
     return question_of(values, where)
+
+
+def stamps_in(cell: Any, where: str) -> list[float]:
+    """The seconds of a cell: nothing, a number, a list of them, or such a list as text, "1.5, 2"; raises InputError."""
+    parts = cell if isinstance(cell, list | tuple) else re.split(r"[,;\s]+", plain(cell).strip("[] "))
+    try:
+        return [float(part) for part in parts if part != ""]
+    except (TypeError, ValueError):
+        shown = one_line(repr(cell), 40)
+        raise InputError(f"{where}: stamps are seconds of a video, such as [1.5, 2], not {shown}") from None
 
 
 def question_of(values: Mapping[str, Any], where: str) -> Question:

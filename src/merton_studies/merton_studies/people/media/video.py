@@ -1,22 +1,16 @@
-"""Videos as reels: their frames at an even rate, decoded by FFmpeg (PyAV), with nothing else of the file."""
+"""Videos as reels: their frames at an even rate, with nothing else of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from merton.errors import InputError, require
-from merton.perception.image_size import LARGEST_IMAGE_PX
+from merton.errors import InputError
+from merton.perception.videos import CONTAINERS, Video, open_video
 from merton.world.observation import Image
 from merton_studies.people.media.image import hash_of, read_bytes
 from merton_studies.people.media.reel import FORMAT, Reel, fitted_size, kept_reel, write_reel
 
-CONTAINERS = {".mp4": "mov", ".m4v": "mov", ".mov": "mov", ".mkv": "matroska", ".webm": "matroska", ".avi": "avi"}
-"""Endings of video files, and FFmpeg's name of the only format that is tried: others, such as playlists, open further
-files and addresses."""
 MOST_HZ = 30.0
 """Frames a second of a reel; a video with more of them is thinned out."""
 
@@ -32,31 +26,19 @@ def reel_of_video(file: Path, folder: Path) -> Reel:
         folder: of the project's prepared media.
 
     Raises:
-        InputError: another ending, not intact, no pictures in it, or as `write_reel`.
+        InputError: as `open_video` and `write_reel`.
         InfrastructureError: the folder cannot be written.
         MissingDependencyError: PyAV is not installed.
     """
-    container = CONTAINERS.get(file.suffix.lower())
-    if container is None:
+    if file.suffix.lower() not in CONTAINERS:
         raise InputError(f"{str(file)!r} is no video of a kind that is read; use one of: {', '.join(CONTAINERS)}")
     reel = folder / f"{hash_of(FORMAT, b'video', read_bytes(file))}.reel"
     kept = kept_reel(reel)
     if kept is not None:
         return kept
-    av = require("av", "people", "reading videos")
-    try:
-        with av.open(str(file), format=container) as opened:
-            if not opened.streams.video:
-                raise InputError(f"{str(file)!r} has no pictures in it")
-            stream = opened.streams.video[0]
-            stream.thread_type = "AUTO"
-            rate_hz = min(float(stream.average_rate or MOST_HZ), MOST_HZ)
-            return write_reel(reel, evenly(_pictures(opened, stream, file), rate_hz), rate_hz, repr(str(file)))
-    except InputError:
-        raise
-    except (av.error.FFmpegError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{str(file)!r} is no intact video: {reason}") from None
+    with open_video(file) as video:
+        rate_hz = min(video.rate_hz, MOST_HZ)
+        return write_reel(reel, evenly(_pictures(video), rate_hz), rate_hz, repr(str(file)))
 
 
 def evenly(timed: Iterable[tuple[float, Image]], rate_hz: float) -> Iterator[Image]:
@@ -80,13 +62,8 @@ def evenly(timed: Iterable[tuple[float, Image]], rate_hz: float) -> Iterator[Ima
         yield before
 
 
-def _pictures(opened: Any, stream: Any, file: Path) -> Iterator[tuple[float, Image]]:
+def _pictures(video: Video) -> Iterator[tuple[float, Image]]:
     """Time [s] and pixels of each frame, turned, with square pixels, at most `reel.LONGEST_PX` long."""
-    for index, frame in enumerate(opened.decode(stream)):
-        if frame.width * frame.height > LARGEST_IMAGE_PX:
-            raise InputError(f"{str(file)!r} has frames of {frame.width} x {frame.height} pixels: too large")
-        aspect = float(stream.sample_aspect_ratio or 1) or 1.0
-        height, width = fitted_size(frame.height, max(1, round(frame.width * aspect)))
-        pixels = frame.to_ndarray(format="rgb24", width=width, height=height, interpolation="AREA")
-        turned = np.rot90(pixels, round(frame.rotation / 90))  # both count against the clock
-        yield index / MOST_HZ if frame.time is None else frame.time, np.ascontiguousarray(turned)
+    for frame in video.frames:
+        height, width = fitted_size(frame.height_px, frame.width_px)
+        yield frame.time_s, frame.image(width, height)

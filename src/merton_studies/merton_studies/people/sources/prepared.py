@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from merton.errors import InputError
+from merton.perception.videos import CONTAINERS
 from merton.progress import OnProgress
 from merton_studies.people.item import Medium
 from merton_studies.people.media.image import in_parallel, prepare_image
 from merton_studies.people.media.reel import reel_of_pictures
-from merton_studies.people.media.video import CONTAINERS, reel_of_video
+from merton_studies.people.media.video import reel_of_video
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 """Endings of files of pictures."""
