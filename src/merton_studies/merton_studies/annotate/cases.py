@@ -20,6 +20,7 @@ from merton.perception.dataset import layout
 from merton.perception.images import encode_image, read_image
 from merton.results.parquet import require_pyarrow
 from merton.results.text import one_line
+from merton.world.observation import Image
 from merton_studies.annotate.tables import ANNOTATIONS
 from merton_studies.opinions.dataset import Case, instructive
 from merton_studies.opinions.opinion import Opinions
@@ -84,9 +85,13 @@ def thumbnail(file: Path | None) -> str | None:
     if file is None:
         return None
     try:
-        image = read_image(file)
+        return small_copy(read_image(file))
     except InputError:
         return None
+
+
+def small_copy(image: Image) -> str:
+    """A copy of an image (height, width, 3) uint8 RGB within `PICTURE_SIZE`, as a data URI."""
     height, width = image.shape[:2]
     scale = min(PICTURE_SIZE[0] / width, PICTURE_SIZE[1] / height, 1.0)
     size = max(round(width * scale), 1), max(round(height * scale), 1)

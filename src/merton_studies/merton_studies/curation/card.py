@@ -25,7 +25,8 @@ pictures = pool.images(question)         # (height, width, 3) uint8 each
 
 Without Merton: `questions.parquet` has a row for each question (`id`, `source`, `text`, `answer_kind`, `answer`,
 `also`, `choices`, `unit`, `media`, `video`, `situation`, `scene`, `dimension`, `twin_of`, `meta`); `media` and `meta`
-are JSON, and the paths in `media` lie in this folder. The dimension of a question is `meta["assigned"]`."""
+are JSON, and the paths in `media` lie in this folder; `time_s` is that of a frame in its video. The
+dimension of a question is `meta["assigned"]`."""
 
 
 def write_card(folder: Path) -> Path:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from merton.errors import InputError
 from merton.files import write_file
 from merton.pages.environment import environment
 from merton.pages.words import flat
+from merton.perception.images import read_image
 from merton.results.tables import json_object
-from merton_studies.annotate.cases import thumbnail
+from merton_studies.annotate.cases import small_copy, thumbnail
 from merton_studies.curation import page_figures
 from merton_studies.curation.curated import PAGE, Curated, read_curated
 from merton_studies.curation.pool import Pool
@@ -42,6 +44,8 @@ EXAMPLES = 2
 """Kept questions of each dimension that are shown."""
 UNDECIDED = 6
 """Questions with the fewest votes for their dimension that are shown."""
+FRAMES = 4
+"""Frames of a video that are shown, two by two, from the first to the last."""
 PAIRS = 5
 """Near-duplicates, and questions in other words, that are shown."""
 
@@ -52,7 +56,7 @@ class Shown:
 
     Attributes:
         question: with its text.
-        picture: of its first medium, a data URI; None where there is none.
+        picture: of its first medium, or of `FRAMES` frames of its video, a data URI; None where there is none.
     """
 
     question: Question
@@ -109,8 +113,24 @@ def write_page(
 
 
 def _shown(question: Question, folder: Path | None) -> Shown:
-    file = folder / question.media[0].path if folder and question.media else None
-    return Shown(question, thumbnail(file))
+    if folder is None or not question.media:
+        return Shown(question, None)
+    files = [folder / medium.path for medium in question.media]
+    if question.video and len(files) >= FRAMES:
+        return Shown(question, _frames(files))
+    return Shown(question, thumbnail(files[0]))
+
+
+def _frames(files: Sequence[Path]) -> str | None:
+    """Some frames of a video, evenly from the first to the last, in one picture; None if one cannot be read."""
+    places = np.linspace(0, len(files) - 1, FRAMES).round().astype(int)
+    try:
+        images = [read_image(files[place]) for place in places]
+    except InputError:
+        return None
+    height, width = images[0].shape[:2]
+    same = [cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA) for image in images]
+    return small_copy(np.vstack([np.hstack(same[:2]), np.hstack(same[2:])]))
 
 
 def _examples(curated: Curated) -> list[tuple[str, list[Shown]]]:

@@ -32,6 +32,7 @@ FIELDS = (
     Field("unit", "string", "of a number; empty where it has none"),
     Field("images", "image", "the pictures, in their order", depth=1),
     Field("video", "bool", "the pictures are frames of one video"),
+    Field("times_s", "float64", "of each picture in its video file [s]; empty for other pictures", depth=1),
     Field("twin_of", "string", "the question that this one repeats in other words; mostly empty"),
     Field("meta", "string", "anything else, as JSON"),
 )
@@ -111,6 +112,7 @@ def _rows(folder: Path, questions: list[Question]) -> Iterator[tuple[str, Row]]:
         texts = {name: getattr(one, name) for name in ("id", "source", "situation", "text", "answer_kind", "answer")}
         rest = {name: getattr(one, name) for name in ("unit", "video", "twin_of")}
         lists = {"choices": list(one.choices), "also": list(one.also), "images": pictures}
+        lists["times_s"] = [medium.time_s for medium in one.media if medium.time_s is not None]
         meta = json.dumps(one.meta, sort_keys=True, ensure_ascii=False)
         named = {"scene": one.unit_of_intervals, "dimension": one.meta.get("assigned", one.dimension), "meta": meta}
         yield TEST, {**texts, **rest, **lists, **named}

@@ -6,5 +6,6 @@ from typing import Any
 
 
 def asked(case: dict[str, Any]) -> str:
-    """The situation, if there is one, and the question."""
-    return "\n".join(filter(None, (case["situation"].strip(), case["text"].strip())))
+    """The situation, if there is one, what the pictures are, if they are a video, and the question."""
+    video = "The pictures are frames of one video, in their order." if case.get("video") else ""
+    return "\n".join(filter(None, (case["situation"].strip(), video, case["text"].strip())))
