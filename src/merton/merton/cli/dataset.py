@@ -36,7 +36,9 @@ def build_command(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the dataset; one that was begun is finished.")],
     tasks: Annotated[Path | None, typer.Option(help="The tag file, if it lies elsewhere.")] = None,
-    levels: Annotated[str, typer.Option(help="random (one level per image and type) or all (five).")] = "random",
+    levels: Annotated[
+        str, typer.Option(help="random (one), all, aligned or aligned:METRIC (of equal quality).")
+    ] = "random",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Processes; one for each usable core by default.")] = None,
     max_blur_effect: Annotated[float | None, typer.Option(help="Leave out references more blurred than this.")] = None,
@@ -52,7 +54,7 @@ def build_command(
             references,
             out,
             tasks=tasks,
-            levels=levels,  # type: ignore[arg-type]
+            levels=levels,
             seed=seed,
             workers=workers,
             bounds=bounds,

@@ -59,16 +59,19 @@ def dataset_command(
     folders: Folders,
     out: Annotated[Path, typer.Option(help="The page, one file.")] = Path("study.html"),
     domain: Annotated[str | None, typer.Option(help="Only references of this domain: real or simulation.")] = None,
+    levels: Annotated[str | None, typer.Option(help="ssim or psnr: levels are fifths of the images by it.")] = None,
 ) -> None:
     """Write a page: scores by distortion and level, what is just noticeable, the paper's claims, cases."""
     from merton_studies.annotate import opinions as made
     from merton_studies.annotate.cases import cases
     from merton_studies.opinions.dataset import dataset_study
     from merton_studies.opinions.dataset_page import write_dataset_page
+    from merton_studies.opinions.quality_levels import at_quality_levels
 
     annotated, dataset = annotated_and_dataset(folders)
     opinions, sums = made.read_judgements(annotated, dataset, domain)
-    study = dataset_study(opinions, sums)
+    by_quality = opinions if levels is None else at_quality_levels(opinions, dataset, levels)
+    study = dataset_study(by_quality, sums)
     for remark in study.remarks:
         print_err(remark)
     print_out(f"page: {write_dataset_page(study, cases(opinions, dataset, annotated), out)}")

@@ -9,6 +9,7 @@ __all__ = [
     "opinion",
     "opinion_tables",
     "published",
+    "quality_levels",
     "sensitivity",
     "splits",
     "whose",

@@ -101,6 +101,11 @@ def dataset_study(opinions: Opinions, sums: SubjectSums | None = None) -> Datase
 def remarks(opinions: Opinions) -> list[str]:
     """Remarks that should be known before the numbers are used, a sentence each."""
     found = []
+    if levels := opinions.about.get("levels"):
+        ends = levels["lowest and highest value"]
+        spans = ", ".join(f"{level}: {low:.3g} to {high:.3g}" for level, (low, high) in ends.items())
+        metric = levels["fifths of the images by"]
+        found.append(f"Levels are fifths of the images by {metric}, not the types' own: {spans}.")
     for stage in opinions.stages:
         subjects = opinions.about.get("subjects", {}).get(stage, [])
         if len(subjects) == 1:

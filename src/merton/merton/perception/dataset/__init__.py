@@ -11,6 +11,7 @@ __all__ = [
     "VERBS",
     "BuildResult",
     "Tags",
+    "alignment",
     "build",
     "copies",
     "database_types",

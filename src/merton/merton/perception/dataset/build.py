@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from merton.config import validated
 from merton.errors import InputError, UnknownNameError
 from merton.files import claim_folder
 from merton.perception.dataset import layout
+from merton.perception.dataset.alignment import Alignment, align
+from merton.perception.dataset.intake import decode
 from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, ReferenceJob, make_reference
-from merton.perception.dataset.settings import Levels, build_settings
+from merton.perception.dataset.settings import ALIGNED, build_settings
 from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
@@ -46,7 +49,7 @@ def build(
     out: Path,
     *,
     tasks: Path | None = None,
-    levels: Levels = "random",
+    levels: str = "random",
     seed: int = 0,
     workers: int | None = None,
     bounds: Mapping[str, float] | None = None,
@@ -61,6 +64,8 @@ def build(
         out: folder of the dataset: new, empty, or with a dataset of the same settings.
         tasks: the tag file (see `read_tags`); if None, the one in `references`. Without one there, references have
             neither tags nor tasks, and every file counts.
+        levels: "random": one per image and type; "all": five; "aligned" or "aligned:METRIC": five levels of equal
+            quality, whose table is written as alignment.json, or taken from there.
         seed: all random numbers follow from it, the image file's sha256 and the type's name.
         workers: number of processes; if None, the number of cores that this process may use.
         bounds: largest values of metrics in `REFERENCE_METRICS`: a reference above one is distorted already and is
@@ -91,6 +96,10 @@ def build(
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
     with resumable_work(out, "merton dataset build"):
         claim_folder(out / layout.SETTINGS, settings, "a dataset")
+        if levels.partition(":")[0] == ALIGNED and not like:
+            severities = _severities(out, jobs, levels.partition(":")[2] or "ssim", workers, on_progress)
+            jobs = [replace(job, severities=severities) for job in jobs]
+            settings |= {"alignment_sha256": layout.sha256_of(out / layout.ALIGNMENT)}
         return _built(jobs, refused, out, settings, workers, on_progress)
 
 
@@ -104,7 +113,8 @@ def _built(
 ) -> BuildResult:
     """Run all jobs, then write the tables."""
     each = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
-    images = {job.id: len(job.copies or ()) or each for job in jobs}
+    aligned = sum(map(len, (jobs[0].severities or {}).values()))
+    images = {job.id: len(job.copies or ()) or aligned or each for job in jobs}
     finished, written = [], 0
     for _, done in carried_out(make_reference, [(job,) for job in jobs], workers):
         finished.append(done)
@@ -119,8 +129,31 @@ def _built(
     return BuildResult(len(records), distorted, reused, dict(sorted(refused.items())))
 
 
+def _severities(
+    out: Path, jobs: Sequence[ReferenceJob], metric: str, workers: int | None, on_progress: OnProgress
+) -> dict[str, dict[int, float]]:
+    """The severities of equal quality: of the table that is there, else found on the references and written."""
+    file = out / layout.ALIGNMENT
+    if not file.is_file():
+        found = align(_intact([job.source for job in jobs]), metric, workers=workers, on_progress=on_progress)
+        layout.write(file, found.content())
+    return validated(Alignment, file.read_text(encoding="utf-8"), str(file)).severities()
+
+
+def _intact(files: Sequence[Path]) -> list[Path]:
+    """The pictures that can be decoded; the others are refused later, each with its reason."""
+    found = []
+    for file in files:
+        try:
+            decode(file.read_bytes())
+        except (InputError, OSError):
+            continue
+        found.append(file)
+    return found
+
+
 def _jobs(
-    references: Path, out: Path, tasks: Path | None, levels: Levels, seed: int, bounds: Mapping[str, float]
+    references: Path, out: Path, tasks: Path | None, levels: str, seed: int, bounds: Mapping[str, float]
 ) -> tuple[list[ReferenceJob], dict[str, str]]:
     """A job for every file with tags and a unique name, and the reasons for all others."""
     if not references.is_dir():

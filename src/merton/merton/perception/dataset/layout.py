@@ -17,6 +17,8 @@ REFERENCE_TABLE = "references.parquet"
 REFUSED = "refused.csv"
 IMPORTED = "imported"
 """Key of the settings that only a dataset of somebody else's distortions has."""
+ALIGNMENT = "alignment.json"
+"""The table of severities, of a dataset with levels of equal quality."""
 SUMS = "SHA256SUMS"
 """Hashes of the three tables, in the format of `sha256sum --check`."""
 

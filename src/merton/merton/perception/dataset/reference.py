@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
-from merton.perception.dataset.settings import REFERENCE_METRICS, Levels
+from merton.perception.dataset.settings import REFERENCE_METRICS
 from merton.perception.dataset.tags import Tags
 from merton.perception.distortion import DISTORTIONS, REFERENCE_WIDTH_PX, distort
 from merton.perception.images import encode_image
@@ -29,11 +29,13 @@ ALL_LEVELS = 5
 
 
 class Copy(NamedTuple):
-    """One distorted copy: type, level 1..5, and the seed of everything random in it."""
+    """One distorted copy: type, level 1..5, the seed of everything random in it, and the severity, if it is not the
+    level."""
 
     distortion: str
     level: int
     seed: int
+    severity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,11 @@ class ReferenceJob:
     out: Path
     tags: Tags
     seed: int
-    levels: Levels
+    levels: str
     bounds: Mapping[str, float]
     copies: Sequence[Copy] | None = None
+    severities: Mapping[str, Mapping[int, float]] | None = None
+    """Type to quality level to severity, for levels of equal quality."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,12 @@ def _wanted(job: ReferenceJob, source_sha256: str) -> list[Copy]:
     """Every copy, in the order of the registry."""
     # the same seed at every level: levels differ in strength alone
     seeds = {name: derive_seed(job.seed, source_sha256, name) for name in DISTORTIONS}
+    if job.severities is not None:
+        return [
+            Copy(name, level, seeds[name], severity)
+            for name, found in job.severities.items()
+            for level, severity in found.items()
+        ]
     if job.levels == "all":
         return [Copy(name, level, seeds[name]) for name in DISTORTIONS for level in range(1, ALL_LEVELS + 1)]
     rngs = {name: generator(job.seed, source_sha256, name, "level") for name in DISTORTIONS}
@@ -124,16 +134,17 @@ def _wanted(job: ReferenceJob, source_sha256: str) -> list[Copy]:
 
 def _distorted(job: ReferenceJob, reference: Image, copy: Copy) -> dict[str, Any]:
     """Write one copy; returns its row of the manifest."""
-    name, level, seed = copy
+    name, level, seed, severity = copy
     entry = DISTORTIONS[name]
-    image = distort(reference, name, level, np.random.default_rng(seed))
+    severity = level if severity is None else severity
+    image = distort(reference, name, severity, np.random.default_rng(seed))
     return {
         "reference_id": job.id,
         "distortion_id": entry.id,
         "distortion": name,
         "category": entry.category,
         "level": level,
-        "value": float(entry.levels[level - 1]),
+        "value": float(entry.value(max(1.0, severity))),
         "unit": entry.unit,
         "reference_width_px": REFERENCE_WIDTH_PX,
         "seed": seed,

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,9 +16,12 @@ import simplejpeg
 import merton
 from merton.errors import InputError, UnknownNameError
 from merton.perception.distortion import DISTORTIONS, REFERENCE_WIDTH_PX
+from merton.perception.quality import METRICS
 
-Levels = Literal["random", "all"]
-"""One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
+ALIGNED = "aligned"
+LEVEL_CHOICES = ("random", "all", ALIGNED)
+"""One random level per reference and type, as in Embodied-IQA, section 3.1, or all five; "aligned", or
+"aligned:METRIC": five levels of equal quality, see `alignment`, by SSIM or another metric."""
 
 REFERENCE_METRICS = ("blur_effect", "noise_sigma")
 """Metrics of every reference: lower is better, and no other image is needed."""
@@ -36,10 +39,13 @@ def build_settings(levels: str, seed: int, bounds: Mapping[str, float]) -> dict[
     """The content of `build.json`.
 
     Raises:
-        InputError: unknown levels, an unknown metric in `bounds`, or a bound that is not finite.
+        InputError: unknown levels or metric, an unknown metric in `bounds`, or a bound that is not finite.
     """
-    if levels not in get_args(Levels):
-        raise UnknownNameError("choice of levels", levels, get_args(Levels))
+    choice, _, metric = levels.partition(":")
+    if choice not in LEVEL_CHOICES or (metric and choice != ALIGNED):
+        raise UnknownNameError("choice of levels", levels, LEVEL_CHOICES)
+    if choice == ALIGNED and metric:
+        METRICS[metric].build()
     for name, bound in bounds.items():
         if name not in REFERENCE_METRICS:
             raise UnknownNameError("metric of references", name, REFERENCE_METRICS)

@@ -72,6 +72,8 @@ def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[st
         layout.REFERENCE_TABLE: layout.write(out / layout.REFERENCE_TABLE, _parquet(of_references, records, settings)),
         layout.REFUSED: layout.sha256_of(out / layout.REFUSED),
     }
+    if (out / layout.ALIGNMENT).is_file():
+        sums[layout.ALIGNMENT] = layout.sha256_of(out / layout.ALIGNMENT)
     layout.write(out / layout.SUMS, "".join(f"{value}  {name}\n" for name, value in sums.items()).encode())
 
 

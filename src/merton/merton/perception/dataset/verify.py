@@ -28,7 +28,8 @@ def verify(out: Path, on_progress: OnProgress = unseen) -> list[str]:
         raise layout.unfinished(out) from None
     sums = {name: value for value, _, name in (line.partition("  ") for line in lines)}
     tables = (layout.MANIFEST, layout.REFERENCE_TABLE, layout.REFUSED)
-    wrong = [_compared(out, name, sums.get(name, "")) for name in tables]
+    aligned = (layout.ALIGNMENT,) if layout.ALIGNMENT in sums else ()
+    wrong = [_compared(out, name, sums.get(name, "")) for name in (*tables, *aligned)]
     if any(wrong):
         return [difference for difference in wrong if difference]  # wrong tables say nothing about images
     references = read_table(out / layout.REFERENCE_TABLE)
