@@ -15,7 +15,7 @@ from merton.perception.dataset.tables import read_table
 from merton.perception.distortion import DISTORTIONS
 from merton.world.observation import Image
 
-FEW = ("gaussian_blur", "hsv_saturation", "jpeg", "white_noise", "multiplicative_noise", "max_darken")
+FEW = ("gaussian_blur", "jpeg", "white_noise", "multiplicative_noise")
 
 
 def scene(seed: int) -> Image:
@@ -38,23 +38,21 @@ def pictures(folder: Path, seeds: range) -> list[Path]:
 @pytest.fixture
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {name: DISTORTIONS[name] for name in FEW}
-    for module in ("alignment", "reference", "build"):
+    for module in ("alignment", "reference"):
         monkeypatch.setattr(f"merton.perception.dataset.{module}.DISTORTIONS", entries)
 
 
 @pytest.mark.usefixtures("_few")
 def test_types_agree_in_ssim_on_pictures_that_were_not_measured(tmp_path: Path) -> None:
-    files, held_out = pictures(tmp_path / "a", range(3)), tmp_path / "b"
-    pictures(held_out, range(10, 14))
+    files, held_out = pictures(tmp_path / "a", range(2)), tmp_path / "b"
+    pictures(held_out, range(10, 12))
     table = align(files, workers=1)
-    assert table.content() == align(files, workers=1).content(), "same pictures, same bytes"
     for level, target, most in zip("12345", table.targets, tolerances(table.targets), strict=True):
         values = [found[level].value for found in table.types.values() if level in found]
-        assert len(values) >= 3
+        assert len(values) >= 2
         assert np.abs(np.array(values) - target).max() <= most
-    assert {"hsv_saturation"} <= set(table.left_out), "it changes little that SSIM sees"
-    out = tmp_path / "data"
-    out.mkdir()
+    there = {name: len(found) for name, found in table.types.items()}
+    assert all(there[name] + len(table.left_out.get(name, ())) == 5 for name in FEW), "no level is lost in silence"
     spread = {}
     for levels in ("all", "aligned"):
         build(held_out, tmp_path / levels, levels=levels, workers=1)

@@ -107,8 +107,10 @@ def align(
         curves[names[place]] = curve
         on_progress(done, 2 * len(names))
     targets = tuple(float(np.median([curves[name][float(level)] for name in names])) for level in QUALITY_LEVELS)
-    if len(set(targets)) < len(targets):
-        raise InputError(f"{metric} has one value at two of the levels of these pictures: align by another metric")
+    if len(set(targets)) < len(targets) or not np.isfinite(targets).all():
+        raise InputError(
+            f"{metric} has no five different values on these pictures: align by another metric"
+        )
     jobs = [(name, chosen, metric, curves[name], targets) for name in names]
     found = {}
     for done, (place, reached) in enumerate(carried_out(_search, jobs, workers), 1):
@@ -160,7 +162,8 @@ def _approach(known: dict[float, float], target: float, near: float, mean: Calla
         if at is None or min(abs(one) for one in excess) <= near:
             return
         low, high = levels[at], levels[at + 1]
-        share = excess[at] / (excess[at] - excess[at + 1]) if excess[at] != excess[at + 1] else 0.5
+        fall = excess[at] - excess[at + 1]
+        share = excess[at] / fall if fall and np.isfinite(fall) else 0.5  # the PSNR of the image itself is infinite
         severity = round(low + min(max(share, 0.05), 0.95) * (high - low), 4)
         if severity in known:
             return
@@ -184,7 +187,7 @@ def _mean(images: Sequence[Any], name: str, metric: str, severity: float) -> flo
 
 def _departure(curve: Mapping[float, float], targets: Sequence[float]) -> float:
     """Largest distance of a curve from the monotone one that is nearest to it."""
-    values = np.array([curve[level] for level in sorted(curve)])
+    values = np.array([curve[level] for level in sorted(curve) if np.isfinite(curve[level])])
     monotone = isotonic_regression(values, increasing=targets[-1] > targets[0]).x
     return float(np.abs(values - monotone).max())
 
