@@ -108,9 +108,7 @@ def align(
         on_progress(done, 2 * len(names))
     targets = tuple(float(np.median([curves[name][float(level)] for name in names])) for level in QUALITY_LEVELS)
     if len(set(targets)) < len(targets) or not np.isfinite(targets).all():
-        raise InputError(
-            f"{metric} has no five different values on these pictures: align by another metric"
-        )
+        raise InputError(f"{metric} has no five different values on these pictures: align by another metric")
     jobs = [(name, chosen, metric, curves[name], targets) for name in names]
     found = {}
     for done, (place, reached) in enumerate(carried_out(_search, jobs, workers), 1):
