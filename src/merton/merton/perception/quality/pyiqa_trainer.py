@@ -218,8 +218,7 @@ def _spare_absent_weights(found: list[tuple[str, bool]], fresh: bool) -> None:
 
 def _start(network: Any, found: Sequence[tuple[str, bool]]) -> str:
     """Words about what a network began with, such as "random start; absent: resnet50 (timm)"."""
-    there = [name for name, had in found if had]
-    absent = [name for name, had in found if not had]
+    there, absent = (list(dict.fromkeys(name for name, had in found if had is wanted)) for wanted in (True, False))
     words = [f"pretrained: {', '.join(there)}" if there else "random start"]
     words += [f"absent: {', '.join(absent)}"] if absent else []
     every, learning = (
