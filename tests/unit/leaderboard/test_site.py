@@ -141,7 +141,7 @@ def tree(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("which", ["site", "foreign_site"])
 def test_every_link_leads_to_a_file_of_the_site(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
-    served = {"api", *(name for name, _ in writer.SERVED_PAGES)} if which == "foreign_site" else set()
+    served = {"api", "apply", *(name for name, _ in writer.SERVED_PAGES)} if which == "foreign_site" else set()
     for page in pages(folder):
         addresses = page.links + [item["src"] for tag in ("img", "script") for item in page.all(tag)]
         addresses += [item["href"] for item in page.all("link")]
