@@ -47,7 +47,7 @@ def test_levels_are_fifths_by_ssim_and_put_the_weak_type_before_the_strong_one(
     assert found.level[opinions.distortion == "strong"].min() == 3
     for level in range(1, 5):
         assert opinions.ssim[found.level == level].min() >= opinions.ssim[found.level == level + 1].max()
-    low, high = found.about["levels"]["lowest and highest value"]["5"]
+    low, high = found.about["quality_levels"]["lowest and highest value"]["5"]
     assert (low, high) == pytest.approx((0.397, 0.5))
 
 

@@ -101,7 +101,7 @@ def dataset_study(opinions: Opinions, sums: SubjectSums | None = None) -> Datase
 def remarks(opinions: Opinions) -> list[str]:
     """Remarks that should be known before the numbers are used, a sentence each."""
     found = []
-    if levels := opinions.about.get("levels"):
+    if levels := opinions.about.get("quality_levels"):
         ends = levels["lowest and highest value"]
         spans = ", ".join(f"{level}: {low:.3g} to {high:.3g}" for level, (low, high) in ends.items())
         metric = levels["fifths of the images by"]

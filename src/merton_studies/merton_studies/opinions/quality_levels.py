@@ -45,5 +45,9 @@ def at_quality_levels(opinions: Opinions, dataset: Path, metric: str = "ssim") -
     level = 1 + np.minimum((COUNT * (rank - 0.5) / len(rank)).astype(np.int64), COUNT - 1)
     ends = {str(one): [float(value[level == one].min()), float(value[level == one].max())] for one in np.unique(level)}
     cognition, decision = (by_cell(opinions.value(stage), opinions.distortion_id, level) for stage in DIMENSIONS)
-    about = {**opinions.about, "levels": {"fifths of the images by": metric, "lowest and highest value": ends}}
+    about = {
+        **opinions.about,
+        "levels": COUNT,
+        "quality_levels": {"fifths of the images by": metric, "lowest and highest value": ends},
+    }
     return replace(opinions, level=level, about=about, jnd_cognition=cognition, jnd_decision=decision)
