@@ -50,10 +50,12 @@ def agreement_command(
     """Agreement of people with the assignment, by Cohen's kappa, and with each other, by Fleiss' kappa.
 
     The sheet is balanced, so that a kappa is that of a half of questions that need the dimension, not of the pool.
+    Where an agent suggested verdicts, their effect follows: corrections, agreement before and after, anchoring.
     """
     from merton_studies.curation.assignment import read_assignment
-    from merton_studies.curation.people import agreement_with_people, mean_kappa, read_verification
+    from merton_studies.curation.people import agreement_with_people, mean_kappa, read_suggested, read_verification
     from merton_studies.curation.pool import ABOUT, read_pool
+    from merton_studies.curation.suggestions import effects, sentences
 
     verdicts = read_verification(verification)
     file = assignments / "assignments.parquet" if assignments is not None and assignments.is_dir() else assignments
@@ -73,6 +75,8 @@ def agreement_command(
     mean = mean_kappa(found)
     if mean is not None and len(found) > 1:
         print_out(f"mean of the dimensions' kappas: {mean:.2f}")
+    for sentence in sentences(effects(read_suggested(verification, scenes), seed)):
+        print_out(sentence)
 
 
 @needs("dataset")

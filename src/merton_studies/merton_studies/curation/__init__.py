@@ -28,6 +28,7 @@ __all__ = [
     "sampling",
     "sheet",
     "speedup",
+    "suggestions",
     "taxonomy",
     "voter_agreement",
 ]

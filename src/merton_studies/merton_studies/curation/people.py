@@ -4,6 +4,8 @@
 
     question_id,dimension,rater,verdict         verdict: yes or no; blank where the rater gave none
 
+and perhaps the columns suggestion and shown of `merton_studies.curation.suggestions`.
+
 `ratings.csv` has a row for each mark of a plan by one criterion:
 
     model,scenario,rater,criterion,score        score: a whole number from 1 (worst) to 5
@@ -14,9 +16,10 @@ Both may also be .jsonl or .parquet. `merton_studies.curation.sheet` draws the s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +30,12 @@ from merton.statistics.means import mean_interval
 from merton.statistics.raters import RaterAgreement, cohen_kappa, fleiss_kappa, percent_agreement, pooled_kappa
 from merton_studies.curation.assignment import Assignment
 from merton_studies.curation.sheet import SHOWN, sheet_id
+from merton_studies.curation.suggestions import SuggestedVerdict
 
 YES, NO = "yes", "no"
 VERIFICATION = ("question_id", "dimension", "rater", "verdict")
+SUGGESTED = ("suggestion", "shown")
+"""Columns that a table of verdicts has besides, if an agent suggested them: yes, no or blank each."""
 RATINGS = ("model", "scenario", "rater", "criterion", "score")
 LEAST, MOST = 1, 5
 
@@ -106,19 +112,54 @@ def read_verification(paths: Sequence[Path]) -> tuple[Verification, ...]:
         InputError: no such table, or a row that is wrong or stands twice; with the line.
     """
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    seen: dict[tuple[str, ...], str] = {}
-    for where, row in (placed for path in paths for placed in read_rows(path, VERIFICATION, optional=SHOWN)):
-        verdict = str(row["verdict"] or "").strip().lower()
-        if not verdict:
-            continue
-        question, dimension, rater = (name_in(where, row, column) for column in VERIFICATION[:3])
-        if verdict not in (YES, NO):
-            raise InputError(f"{where}: verdict is {verdict[:40]!r}; it must be yes or no")
-        _once(seen, (question, dimension, rater), where, f"{rater!r} on question {question!r} and {dimension}")
+    for (question, dimension, rater), verdict, _ in _verdicts(paths):
         found[dimension, question][rater] = verdict
     if not found:
         raise InputError(f"{', '.join(map(str, paths))}: has no verdict: write yes or no in the column verdict")
     return tuple(Verification(question, dimension, votes) for (dimension, question), votes in sorted(found.items()))
+
+
+def read_suggested(paths: Sequence[Path], scenes: Mapping[str, str] | None = None) -> tuple[SuggestedVerdict, ...]:
+    """The verdicts of these tables that have a suggestion; none where the columns `SUGGESTED` are absent or blank.
+
+    Args:
+        paths: as of `read_verification`.
+        scenes: id of a question to its scene; each question by itself if not given.
+
+    Raises:
+        InputError: as `read_verification`; or one of the two columns is blank, and the other is not.
+    """
+    by_sheet = {sheet_id(name): scene for name, scene in (scenes or {}).items()}
+    found = []
+    for (question, dimension, rater), verdict, about in _verdicts(paths):
+        if about is not None:
+            scene = by_sheet.get(question, (scenes or {}).get(question, question))
+            suggestion, shown = about
+            found.append(SuggestedVerdict(question, dimension, rater, scene, suggestion, verdict, shown == YES))
+    return tuple(found)
+
+
+def _verdicts(paths: Sequence[Path]) -> Iterator[tuple[tuple[str, str, str], str, tuple[str, str] | None]]:
+    """Each (question, dimension, rater) with its verdict, and perhaps the suggestion and whether it was shown."""
+    seen: dict[tuple[str, ...], str] = {}
+    for where, row in (p for path in paths for p in read_rows(path, VERIFICATION, optional=(*SHOWN, *SUGGESTED))):
+        verdict = _yes_or_no(where, row, VERIFICATION[3])
+        if not verdict:
+            continue
+        question, dimension, rater = (name_in(where, row, column) for column in VERIFICATION[:3])
+        _once(seen, (question, dimension, rater), where, f"{rater!r} on question {question!r} and {dimension}")
+        suggestion, shown = (_yes_or_no(where, row, column) for column in SUGGESTED)
+        if bool(suggestion) != bool(shown):
+            raise InputError(f"{where}: suggestion and shown must both be yes or no, or both be blank")
+        yield (question, dimension, rater), verdict, (suggestion, shown) if suggestion else None
+
+
+def _yes_or_no(where: str, row: Mapping[str, Any], column: str) -> str:
+    """What a column says in small letters, "" if it is blank or absent."""
+    found = str(row.get(column) or "").strip().lower()
+    if found not in ("", YES, NO):
+        raise InputError(f"{where}: {column} is {found[:40]!r}; it must be yes or no")
+    return found
 
 
 def agreement_with_people(

@@ -44,16 +44,32 @@ class Dataset(Model):
     domain: Name | None = None
 
 
+class Suggestions(Model):
+    """An agent's proposals of the dimensions of questions, which raters see first and correct (A2Eval, appendix D.1).
+
+    Attributes:
+        file: as `merton_studies.curation.suggestions` reads it: a table of question and dimension, or the folder or
+            assignments.parquet of a curation.
+        hidden: share of the answers, drawn by the project's seed, whose page does not show the suggestion. Ours: only
+            these tell how far it draws people; the source shows it to all.
+    """
+
+    file: Place
+    hidden: Annotated[float, Field(ge=0.0, le=0.9)] = 0.0
+
+
 class Curation(Model):
     """Questions of a pool and the dimensions they were assigned to: half of a dimension's are its own, half are not.
 
     Attributes:
         folder: of a curated benchmark, or of a pool with its dimensions.
         per_dimension: questions of a dimension (A2Eval, appendix D.3: 100).
+        suggestions: of an agent, which raters correct; None: they start from nothing (appendix D.3).
     """
 
     folder: Place
     per_dimension: Annotated[int, Field(ge=2, le=10_000)] = 100
+    suggestions: Suggestions | None = None
 
 
 class Outputs(Model):

@@ -5,7 +5,7 @@ Beside its scene, media and texts each item has facts, by which exports and stat
     quality    image, reference (id of the item with the reference picture, "" for itself), distortion, level; of a
                dataset also reference_id, which together with distortion and level is the key of its other tables
     pairs      a, b: the contenders; case: what both had to do or show; of a run also run
-    labels     question, dimension, assigned (yes or no)
+    labels     question, dimension, assigned (yes or no); with an agent's suggestion also suggestion, hidden
     likert     model, scenario
     trials     run, trial, agent, task, recorded (success, failure, or "" for a trial without a verdict)
     episodes   team, task, video, real_videos (of the task); of a run also run, of videos planted: the known score of

@@ -1,4 +1,4 @@
-// Does this question need this capability.
+// Does this question need this capability. Where an agent suggests an answer, it is chosen already, and marked.
 
 import { choices, element, passage, pictures } from "./parts.js";
 
@@ -25,6 +25,14 @@ export function show(root, slot, tools) {
     `verdict-${slot.number}`,
     tools,
   );
+  if (view.suggestion) {
+    const place = view.suggestion === "yes" ? 0 : 1;
+    const label = group.box.querySelectorAll("label")[place];
+    label.classList.add("suggested");
+    label.querySelector("input").checked = true;
+    const said = `A program suggests ${place ? "No" : "Yes"}, and may be wrong. Correct it, or save it as it is.`;
+    group.box.after(element("p", "hint", said));
+  }
   return {
     read: () => (group.value() === null ? null : { verdict: group.value() }),
     focus: group.focus,
