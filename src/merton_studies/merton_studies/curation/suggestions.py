@@ -6,7 +6,7 @@ An agent proposes the dimensions of each question before people look. Its propos
 
 as .csv, .tsv, .jsonl or .parquet, or the `assignments.parquet` of a curation. A question without a row has no
 suggestion, which is no "no". People who see a suggestion may lean towards it, so its agreement with them is no evidence
-by itself: `hidden` answers, given without it, are the measure. `verification.csv` has for this two more columns:
+by itself; answers that are given without it are the measure. `verification.csv` has for this two more columns:
 
     suggestion,shown                yes or no each, or blank: none; whether the rater's page showed the suggestion
 """
@@ -53,20 +53,21 @@ class SuggestedVerdict:
 
 @dataclass(frozen=True)
 class SuggestionEffect:
-    """Suggestions beside people's verdicts on one dimension, or on all together. Kappas count each verdict as a row.
+    """Suggestions beside people's verdicts on one dimension, or on all together.
+
+    `before`, `after` and `gain` are over all pairs of a verdict with the suggestion in sight and one without, by two
+    raters, on one question. Those without are people whom no suggestion drew.
 
     Attributes:
         name: of the dimension, or "all".
         shown, hidden: verdicts with the suggestion in sight, and without.
-        corrected: share of the shown ones that differ from the suggestion.
-        before: Cohen's kappa of suggestions and hidden verdicts: people who were not influenced.
+        corrected: share of the shown ones that differ from the suggestion, 0..1.
         kept: Cohen's kappa of suggestions and shown verdicts; it has what people took over without a thought, too.
-        after: Cohen's kappa of shown and hidden verdicts of the same question, all pairs: corrected labels beside
-            people who were not influenced.
-        gain: share of these pairs that are equal, less the share that equals the suggestion: > 0, if corrections
-            brought labels nearer to people who were not influenced; -1..1.
+        before: Cohen's kappa of the suggestion and the verdict without it: of labels that nobody corrected.
+        after: Cohen's kappa of the two verdicts: of labels that people corrected.
+        gain: share of equal ones after less before, -1..1.
         anchoring: mean over questions with both kinds of (share of shown verdicts equal to the suggestion - share of
-            hidden ones), -1..1: > 0 if the sight of a suggestion pulls. Ours: the source shows it to all.
+            hidden ones), -1..1: > 0 if the sight of a suggestion draws people. Ours: the source shows it to all.
         raters_shown, raters_hidden: Fleiss' kappa among the raters of either kind.
     """
 
@@ -74,8 +75,8 @@ class SuggestionEffect:
     shown: int
     hidden: int
     corrected: RaterAgreement
-    before: RaterAgreement
     kept: RaterAgreement
+    before: RaterAgreement
     after: RaterAgreement
     gain: RaterAgreement
     anchoring: RaterAgreement
@@ -132,27 +133,27 @@ def effects(verdicts: Iterable[SuggestedVerdict], seed: int = 0) -> tuple[Sugges
 
 def _effect(name: str, verdicts: Sequence[SuggestedVerdict], seed: int) -> SuggestionEffect:
     shown = [one for one in verdicts if one.shown]
-    hidden = [one for one in verdicts if not one.shown]
-    seen_of, free_of = _by_item(shown), _by_item(hidden)
-    pairs = [(one, other) for item in seen_of if item in free_of for one in seen_of[item] for other in free_of[item]]
-    nearer = [(one.verdict == other.verdict) - (one.suggestion == other.verdict) for one, other in pairs]
+    seen_of, free_of = _by_item(shown), _by_item([one for one in verdicts if not one.shown])
     both = [item for item in seen_of if item in free_of]
-    pulled = [_equal_share(seen_of[item]) - _equal_share(free_of[item]) for item in both]
+    pairs = [(one, other) for item in both for one in seen_of[item] for other in free_of[item]]
+    scenes, unaided = [one.scene for one, _ in pairs], [other.verdict for _, other in pairs]
+    nearer = [(one.verdict == other.verdict) - (one.suggestion == other.verdict) for one, other in pairs]
     return SuggestionEffect(
         name,
         len(shown),
-        len(hidden),
+        len(verdicts) - len(shown),
         _mean([float(one.verdict != one.suggestion) for one in shown], [one.scene for one in shown], 0.0),
-        _with_suggestion(hidden, seed),
-        _with_suggestion(shown, seed),
         cohen_kappa(
-            [one.verdict for one, _ in pairs],
-            [other.verdict for _, other in pairs],
-            [one.scene for one, _ in pairs],
-            seed,
+            [one.suggestion for one in shown], [one.verdict for one in shown], [one.scene for one in shown], seed
         ),
-        _mean(nearer, [one.scene for one, _ in pairs], -1.0),
-        _mean(pulled, [seen_of[item][0].scene for item in both], -1.0),
+        cohen_kappa([one.suggestion for one, _ in pairs], unaided, scenes, seed),
+        cohen_kappa([one.verdict for one, _ in pairs], unaided, scenes, seed),
+        _mean(nearer, scenes, -1.0),
+        _mean(
+            [_equal_share(seen_of[item]) - _equal_share(free_of[item]) for item in both],
+            [seen_of[item][0].scene for item in both],
+            -1.0,
+        ),
         _among(seen_of, seed),
         _among(free_of, seed),
     )
@@ -172,11 +173,6 @@ def _equal_share(verdicts: Sequence[SuggestedVerdict]) -> float:
     return fmean(float(one.verdict == one.suggestion) for one in verdicts)
 
 
-def _with_suggestion(verdicts: Sequence[SuggestedVerdict], seed: int) -> RaterAgreement:
-    scenes = [one.scene for one in verdicts]
-    return cohen_kappa([one.suggestion for one in verdicts], [one.verdict for one in verdicts], scenes, seed)
-
-
 def _among(by_item: Mapping[_Item, Sequence[SuggestedVerdict]], seed: int) -> RaterAgreement:
     rows = list(by_item.values())
     return fleiss_kappa([[one.verdict for one in row] for row in rows], [row[0].scene for row in rows], seed)
@@ -193,18 +189,18 @@ def _mean(values: Sequence[float], scenes: Sequence[str], least: float) -> Rater
 
 def sentences(found: Sequence[SuggestionEffect]) -> list[str]:
     """The effects in words, a line for each dimension; and what is missing where nobody judged without a suggestion."""
-    told = []
+    if not found:
+        return []
+    shown, verdicts = found[-1].shown, found[-1].shown + found[-1].hidden
+    told = [f"{shown} of {verdicts} verdicts were given with a suggestion in sight; those above have them, too"]
     for one in found:
-        parts = [f"corrected {one.corrected.shown} of {one.shown} shown", f"kept {one.kept.shown} (Cohen)"]
-        if one.hidden:
-            parts += [
-                f"before {one.before.shown}, after {one.after.shown} (Cohen, with {one.hidden} answers without it)",
-                f"gain {one.gain.shown}",
-                f"anchoring {one.anchoring.shown}",
-                f"raters without it {one.raters_hidden.shown} (Fleiss)",
-            ]
-        parts.append(f"raters who saw it {one.raters_shown.shown} (Fleiss)")
+        parts = [f"{one.shown} verdicts, corrected {one.corrected.shown}, kept {one.kept.shown} (Cohen)"]
+        if one.after.n:
+            parts.append(f"people without it: before {one.before.shown}, after {one.after.shown} (Cohen)")
+            parts.append(f"anchoring {one.anchoring.shown}")
         told.append(f"suggestions, {one.name}: {'; '.join(parts)}")
-    if found and not found[-1].hidden:
-        told.append("all raters saw the suggestions, so how far these drew them is not known: set hidden above 0")
-    return told
+    last = found[-1]
+    told.append(f"raters who saw a suggestion {last.raters_shown.shown} (Fleiss)")
+    if not last.hidden:
+        return [*told, "all raters saw it, so how far it drew them is not known: a study with hidden above 0 tells"]
+    return [*told, f"raters who did not {last.raters_hidden.shown} (Fleiss)"]
