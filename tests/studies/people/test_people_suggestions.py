@@ -75,7 +75,7 @@ def test_an_assignment_of_a_curation_is_a_table_of_suggestions(tmp_path: Path) -
             "has no suggestion for any question of the study",
         ),
         ("file: gone.csv", PROPOSED, "cannot read"),
-        ("file: suggestions.csv", "question,label\na,b\n", "label"),
+        ("file: suggestions.csv", "question,label\na,b\n", "column 'dimension' is missing"),
         ("file: suggestions.csv, hidden: 1", PROPOSED, "hidden"),
     ],
     ids=["of other questions", "no file", "another column", "all hidden"],

@@ -43,8 +43,7 @@ def test_a_suggestion_is_kept_by_enter_and_corrected_by_a_key(browser: Any, tmp_
         page.locator("#form:not([inert]) > [data-number='1']").wait_for()
         for number in range(1, study.desk.work("R01").total + 1):
             page.locator(f"#form:not([inert]) > [data-number='{number}']").wait_for()
-            slot = study.desk.work("R01").slots[0]
-            until(lambda slot=slot, number=number: study.desk.work("R01").slots[0].number == number, 15.0,
+            until(lambda number=number: study.desk.work("R01").slots[0].number == number, 15.0,
                   meanwhile=lambda: page.wait_for_timeout(10))  # fmt: skip
             slot = study.desk.work("R01").slots[0]
             item = study.desk.shown(slot)
