@@ -36,6 +36,7 @@ class Workload:
         raters: who share the work.
         answers: of a rater, on average, with gold items and repeats.
         seconds: that a rater needs, on average.
+        suggested: items with an agent's suggestion, which raters correct.
     """
 
     items: int
@@ -45,6 +46,7 @@ class Workload:
     raters: int
     answers: float
     seconds: float
+    suggested: int
 
 
 def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Workload:
@@ -62,6 +64,7 @@ def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Wor
         project.most_raters,
         answers,
         answers * (SECONDS[project.protocol] + watching),
+        sum("suggestion" in item.facts for item in items),
     )
 
 
@@ -69,12 +72,13 @@ def sentences(work: Workload) -> list[str]:
     """A workload in words."""
     gold = f", and {counted(work.gold, 'gold item')}" if work.gold else ""
     answers, minutes = math.ceil(work.answers), max(1, math.ceil(work.seconds / 60))
-    return [
+    told = [
         f"{counted(work.items, 'item')} in {counted(work.scenes, 'scene')}{gold}",
         f"{counted(work.ratings, 'rating')} of an item by {counted(work.raters, 'rater')}: "
         f"about {counted(answers, 'answer')} of each",
         f"about {minutes} min of a rater's time, by a guess of ours of the time for an answer",
     ]
+    return [*told, f"{counted(work.suggested, 'item')} with a suggestion"] if work.suggested else told
 
 
 def _duration_s(item: Item) -> float:
