@@ -81,7 +81,7 @@ def applied(database: Database, wire: Wire | None = None, **changes: Any) -> str
 
 
 def hosted(database: Database, id: str, out: Path, *pools: Pool, now: datetime = NOVEMBER, **limits: Any) -> Received:
-    chosen = Limits(**{"settings": QUICK, **limits})
+    chosen = Limits(**{"settings": QUICK, "own_network": True, **limits})
     sandbox = Unguarded()
     return host_evaluation(
         database, id, pools or [pool()], out, load_taxonomy(), sandbox=sandbox, limits=chosen, now=lambda: now
@@ -133,7 +133,9 @@ def test_a_budget_ends_it_and_the_same_call_goes_on_without_paying_twice(
         assert status == "not evaluated"
         assert f"after {calls} calls" in note
     assert evaluated_items(database) == [], "no score of 0"
-    assert hosted(database, id, tmp_path / "out").status == "scored"
+    found = hosted(database, id, tmp_path / "out")
+    assert found.status == "scored"
+    assert [step.calls for step in found.steps] == [0, 0, 2, 2, 3, 3, 4, 4], "a new start knows what was paid before"
     assert len(wire.requests) == len(set(prompts(wire))) == 4
 
 
@@ -158,6 +160,32 @@ def test_a_dead_address_is_no_score(database: Database, tmp_path: Path) -> None:
     assert status == "not evaluated"
     assert "gave no answer" in note
     assert evaluated_items(database) == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "2130706433", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254", "192.168.0.7", "localhost"],
+    ids=["this", "number", "six", "mapped", "link", "private", "name"],
+)
+def test_an_address_in_the_hosts_own_network_is_not_asked(
+    database: Database, wire: Wire, tmp_path: Path, host: str
+) -> None:
+    id = applied(database, api_url=f"http://{host}:{wire.port}/v1", api_model="stand-in")
+    with pytest.raises(InputError, match="in the host's own network"):
+        hosted(database, id, tmp_path / "out", own_network=False)
+    assert last(database, id)[0] == "not evaluated"
+    assert wire.requests == []
+
+
+def test_the_reason_that_all_see_does_not_name_the_address(database: Database, tmp_path: Path) -> None:
+    with scripted_llm(replying(404, {"error": "no such model"})) as wire:
+        id = applied(database, wire)
+        with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1"):
+            hosted(database, id, tmp_path / "out")
+    with database.reading() as connection:
+        found = application(connection, id)
+    assert "127.0.0.1" in found.note, "the host sees it"
+    assert found.receipt.note.startswith("its API/chat/completions refuses with HTTP 404")
 
 
 def test_questions_without_an_answer_have_no_score(database: Database, tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ def host_command(
     api_key_env: Annotated[
         str, typer.Option(metavar="VARIABLE", help="Variable of the environment with the API's key, if it needs one.")
     ] = "",
+    own_network: Annotated[
+        bool, typer.Option("--own-network", help="Ask an API on this machine or in its network, too.")
+    ] = False,
     max_calls: MaxCalls = None,
     max_cost: Annotated[
         float | None, typer.Option(help="Most money for them, by the application's cost_per_1000.")
@@ -50,7 +53,7 @@ def host_command(
     from merton_studies.harness.hosting import ITEMS, LOG, Limits, host_evaluation
     from merton_studies.harness.sandbox import Sandbox
 
-    limits = Limits(max_calls, max_cost, None if deadline is None else _moment(deadline), api_key_env)
+    limits = Limits(max_calls, max_cost, None if deadline is None else _moment(deadline), api_key_env, own_network)
     known = load_taxonomy(taxonomy)
     pools = [read_pool(folder) for folder in benchmark]
     with open_record(record) as store, budget_ends(), _bars() as on_progress:

@@ -21,6 +21,7 @@ from typing import Any
 from merton.cognition.models.base import MODELS, ModelEntry
 from merton.errors import InfrastructureError, InputError, MertonError, UnknownNameError
 from merton.files import locked_folder, write_file
+from merton.hosts import own_addresses
 from merton.leaderboard.published.taxonomy import Benchmark, Taxonomy
 from merton.leaderboard.submissions.application import ModelApplication, repository_of
 from merton.leaderboard.submissions.applications import NOT_EVALUATED, Received, add_step, application, step_in
@@ -52,6 +53,7 @@ class Limits:
         max_cost: most money for them, by the application's `cost_per_1000`; None for no limit.
         deadline: UTC, after which no further question is asked; None for the end of the day on which it is due.
         api_key_env: variable of the host's environment with the API's key; "" where it needs none.
+        own_network: whether the API may be in the host's own network, which a stranger's address must not reach.
         settings: further settings of the adapter of APIs, such as patience; for tests.
     """
 
@@ -59,6 +61,7 @@ class Limits:
     max_cost: float | None = None
     deadline: datetime | None = None
     api_key_env: str = ""
+    own_network: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -94,12 +97,17 @@ def entry_for(id: str, content: ModelApplication, limits: Limits) -> ModelEntry:
     """The entry of the catalogue by which an application's model is asked.
 
     Raises:
-        InputError: the API needs a key and the host names no variable, or has a limit of money without a price; or no
-            entry of the catalogue loads the weights.
+        InputError: the API needs a key and the host names no variable, is in the host's own network, or has a limit of
+            money without a price; or no entry of the catalogue loads the weights.
         MissingDependencyError: the weights are not on this machine; the text says how to get them.
     """
     if content.weights is not None:
         return _entry_of_weights(content.weights)
+    if not limits.own_network and (own := own_addresses(content.api_url or "")):
+        raise InputError(
+            f"the API of {content.agent_id} is in the host's own network ({', '.join(own)}), so it is not asked; if "
+            "you know it to be meant for this, add --own-network"
+        )
     if content.api_needs_key and not limits.api_key_env:
         raise InputError(f"the API of {content.agent_id} needs a key: name the variable that holds it by --api-key-env")
     if limits.max_cost is not None and not content.cost_per_1000:
@@ -176,11 +184,10 @@ def host_evaluation(
     named = _named(pools, taxonomy)
     with locked_folder(out, "merton leaderboard evaluate"):
         questions = sum(len(rows) for _, rows in named.values())
+        work.budget = TimedBudget(limits.max_calls, limits.max_cost, out / CALLS, _deadline(found, limits), now)
         work.step(EVALUATING, f"begun on {', '.join(named)}: {counted(questions, 'question')}")
         try:
             entry = entry_for(id, content, limits)
-            budget = TimedBudget(limits.max_calls, limits.max_cost, out / CALLS, _deadline(found, limits), now)
-            work.budget = budget
             scores = {
                 name: work.benchmark(name, pool, rows, entry, sandbox, on_progress(name))
                 for name, (pool, rows) in named.items()

@@ -133,8 +133,10 @@ class Received:
     @property
     def receipt(self) -> ApplicationReceipt:
         """The parts that all may see."""
-        kind = self.content.type if isinstance(self.content, ModelApplication) else ""
+        is_model = isinstance(self.content, ModelApplication)
+        kind, address = (self.content.type, self.content.api_url) if is_model else ("", None)
         last = self.steps[-1]
+        note = last.note.replace(address.rstrip("/"), "its API") if address else last.note
         return ApplicationReceipt(
             self.id,
             self.kind,
@@ -144,7 +146,7 @@ class Received:
             self.received_utc,
             self.due,
             last.status,
-            last.note,
+            note,
             last.calls,
             last.cost,
             self.repeated,
