@@ -112,6 +112,7 @@ def test_an_application_is_received_and_every_step_stays(kind: str, tmp_path: Pa
         (MODEL, {"api_url": "https://user:secret@example.org/v1"}, "no user name or password"),
         (MODEL, {"api_url": "https://example.org/v1?key=secret"}, "before ? and #"),
         (MODEL, {"api_url": "file:///etc/passwd"}, "begins with http"),
+        (MODEL, {"api_url": "https://example.org:99999/v1"}, "port of 0 to 65535"),
         (MODEL, {"api_model": None}, "belong together"),
         (MODEL, {"api_url": None, "api_model": None}, "either weights"),
         (MODEL, {"weights": "https://huggingface.co/lab/seer"}, "either weights"),

@@ -50,6 +50,10 @@ def _link(text: str) -> str:
         raise ValueError("must be an address that begins with http:// or https://, of at most 300 characters")
     if "@" in parts.netloc:
         raise ValueError("must hold no user name or password: the host has the key in its own environment")
+    try:
+        parts.port  # noqa: B018
+    except ValueError:
+        raise ValueError("must have a port of 0 to 65535, or none") from None
     return text
 
 
