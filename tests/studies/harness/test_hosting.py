@@ -188,6 +188,16 @@ def test_the_reason_that_all_see_does_not_name_the_address(database: Database, t
     assert found.receipt.note.startswith("its API/chat/completions refuses with HTTP 404")
 
 
+def test_a_folder_holds_one_application(database: Database, wire: Wire, tmp_path: Path) -> None:
+    first, second = applied(database, wire), applied(database, wire, manufacturer="Lab Y")
+    hosted(database, first, tmp_path / "out")
+    kept = (tmp_path / "out" / ITEMS).read_bytes()
+    with pytest.raises(InputError, match="holds the evaluation of another application"):
+        hosted(database, second, tmp_path / "out")
+    assert last(database, second)[0] == "received"
+    assert (tmp_path / "out" / ITEMS).read_bytes() == kept
+
+
 def test_questions_without_an_answer_have_no_score(database: Database, tmp_path: Path) -> None:
     broken = replying(200, {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "stop"}]})
     with scripted_llm("yes", broken) as wire:

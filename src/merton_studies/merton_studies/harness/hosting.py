@@ -24,7 +24,7 @@ from merton.files import locked_folder, write_file
 from merton.hosts import own_addresses
 from merton.leaderboard.published.taxonomy import Benchmark, Taxonomy
 from merton.leaderboard.submissions.application import ModelApplication, repository_of
-from merton.leaderboard.submissions.applications import NOT_EVALUATED, Received, add_step, application, step_in
+from merton.leaderboard.submissions.applications import NOT_EVALUATED, Received, Step, add_step, application, step_in
 from merton.leaderboard.submissions.evaluated import COLUMNS, items_of, keep_items
 from merton.leaderboard.submissions.evaluation import EVALUATING, REFUSED, SCORED, WITHDRAWN
 from merton.leaderboard.submissions.receipts import clock
@@ -167,8 +167,9 @@ def host_evaluation(
         The application with its steps; its status is "scored".
 
     Raises:
-        InputError: there is no such application, it is no model, withdrawn or refused; a benchmark that the taxonomy
-            does not have, or a question whose dimension it does not cover. No step is kept of these.
+        InputError: there is no such application, it is no model, withdrawn or refused; OUT is of another application;
+            a benchmark that the taxonomy does not have, or a question whose dimension it does not cover. No step is
+            kept of these.
         BudgetExhaustedError, InfrastructureError, MissingDependencyError, InputError: the evaluation ended; its status
             is "not evaluated", with the reason, and every answer is kept.
     """
@@ -184,6 +185,7 @@ def host_evaluation(
     named = _named(pools, taxonomy)
     with locked_folder(out, "merton leaderboard evaluate"):
         questions = sum(len(rows) for _, rows in named.values())
+        work.check_folder(found)
         work.budget = TimedBudget(limits.max_calls, limits.max_cost, out / CALLS, _deadline(found, limits), now)
         work.step(EVALUATING, f"begun on {', '.join(named)}: {counted(questions, 'question')}")
         try:
@@ -303,9 +305,19 @@ class _Work:
         self._write_log(found)
         return found
 
+    def check_folder(self, found: Received) -> None:
+        """Raise InputError for a folder of another application, whose calls and scores would be mixed with these."""
+        file = self.out / LOG
+        if file.exists() and not file.read_bytes().startswith(_lines(found.id, found.steps[:1])):
+            raise InputError(f"{self.out} holds the evaluation of another application; name another folder by --out")
+
     def _write_log(self, found: Received) -> None:
-        lines = "".join(json.dumps(asdict(step), ensure_ascii=False) + "\n" for step in found.steps)
-        write_file(self.out / LOG, lines.encode())
+        write_file(self.out / LOG, _lines(found.id, found.steps))
+
+
+def _lines(id: str, steps: Sequence[Step]) -> bytes:
+    rows = ({"application": id, **asdict(step)} for step in steps)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def _first_reason(found: Evaluation) -> str:
