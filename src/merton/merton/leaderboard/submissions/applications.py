@@ -133,8 +133,8 @@ class Received:
     @property
     def receipt(self) -> ApplicationReceipt:
         """The parts that all may see."""
-        is_model = isinstance(self.content, ModelApplication)
-        kind, address = (self.content.type, self.content.api_url) if is_model else ("", None)
+        one = self.content
+        kind, address = (one.type, one.api_url) if isinstance(one, ModelApplication) else ("", None)
         last = self.steps[-1]
         note = last.note.replace(address.rstrip("/"), "its API") if address else last.note
         return ApplicationReceipt(
