@@ -173,3 +173,22 @@ def test_a_picture_that_stands_twice_is_refused(dataset: Path, tmp_path: Path) -
     table = write_csv(tmp_path / "twice.csv", ("image", "score"), [(file, 3), (file, 4)])
     with pytest.raises(InputError, match=r"line 3: has a picture that stands in .*line 2 already"):
         import_opinions(table, dataset, tmp_path / "out", (1, 5), "higher", "decision")
+
+
+def test_a_reference_beside_the_image_is_no_other_picture(dataset: Path, tmp_path: Path) -> None:
+    """Tables of databases name both: the score is of the copy, not of the undistorted picture."""
+    row = read_table(dataset / "manifest.parquet")[0]
+    table = write_csv(tmp_path / "both.csv", ("image", "reference", "score"), [(row["file"], row["reference_id"], 3)])
+    found, _ = import_opinions(table, dataset, tmp_path / "out", (1, 5), "higher", "decision")
+    assert len(found.level) - len(found.unused("decision")) == 1
+
+
+@pytest.mark.parametrize("score", [3, "nan"], ids=["reference", "no-score"])
+def test_a_table_without_an_opinion_of_a_copy_is_refused(dataset: Path, tmp_path: Path, score: Any) -> None:
+    reference = read_table(dataset / "references.parquet")[0]["id"]
+    file = files_of(dataset)[0][0]
+    rows = [("", reference, score)] if score == 3 else [(file, "", score)]
+    table = write_csv(tmp_path / "none.csv", ("image", "reference", "score"), rows)
+    with pytest.raises(InputError, match="no row has a score of a distorted picture"):
+        import_opinions(table, dataset, tmp_path / "out", (1, 5), "higher", "decision")
+    assert not (tmp_path / "out" / "opinions.parquet").exists()

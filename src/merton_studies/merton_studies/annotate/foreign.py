@@ -88,8 +88,7 @@ class ImageFinder:
     """
 
     def __init__(self, dataset: Path) -> None:
-        if not (dataset / layout.MANIFEST).is_file() or not (dataset / layout.REFERENCE_TABLE).is_file():
-            raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
+        layout.refuse_unfinished(dataset)
         self._dataset = dataset
         self._references: dict[str, set[Image]] = {}
         self._files: dict[str, set[Image]] = {}
@@ -112,10 +111,10 @@ class ImageFinder:
 
         Raises InputError, with the place of the row, if it names none of the dataset, or one name stands for several.
         """
-        if not text_in(cells, "reference"):
-            if not text_in(cells, "image"):
-                raise InputError(f"{where}: says not which picture it is about: image, or reference and distortion")
+        if text_in(cells, "image") and not text_in(cells, "distortion"):  # a reference beside it is no other picture
             return self._one(where, "image", text_in(cells, "image"), self._files)
+        if not text_in(cells, "reference"):
+            raise InputError(f"{where}: says not which picture it is about: image, or reference and distortion")
         reference = self._one(where, "reference", text_in(cells, "reference"), self._references)[0]
         distortion = text_in(cells, "distortion") or REFERENCE
         levels = self._levels.get((reference, distortion))

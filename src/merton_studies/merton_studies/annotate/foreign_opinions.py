@@ -17,6 +17,7 @@ from merton.perception.dataset import layout
 from merton.results.tables import number_in
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
+from merton_studies.annotate.dataset import REFERENCE
 from merton_studies.annotate.foreign import IMAGE_PARTS, Image, ImageFinder, rows_of, text_in
 from merton_studies.annotate.views import scenes_of
 from merton_studies.opinions import opinion
@@ -100,6 +101,8 @@ def import_opinions(
         "imported": {"file": table.name, "sha256": file_sha256(table), "range": [low, high], "better": better},
     }
     scores_of = {key: scores for key, (_, scores) in found.items()}
+    if not any(scores for (_, image), scores in scores_of.items() if image[1] != REFERENCE):
+        raise InputError(f"{table}: no row has a score of a distorted picture of {dataset}")
     with locked_folder(out, "merton study import"):
         if "rater" in held:
             sums = _sums(scores_of, scenes_of(dataset), {**about, "least_subjects": 1})

@@ -130,7 +130,7 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
     if not shown:
         raise InputError(
             f"nothing of {str(dataset)!r} may be published: each is {_kind(origin)} without a known licence; "
-            "name theirs with --sources"
+            "name theirs with --sources, whose column source takes patterns, too: * is every file"
         )
     _describe(found.part, dataset, shown, held, origin)
     found.part.tables += [

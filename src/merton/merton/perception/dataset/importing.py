@@ -86,6 +86,8 @@ def import_dataset(
         records = sorted((done.result.record for done in results if done.result.record), key=lambda row: str(row["id"]))
         if not records:
             raise InputError(f"no picture of {found.name} can be read: {next(iter(refused.values()))}")
+        if not any(record["images"] for record in records):
+            raise InputError(f"no distorted picture of {found.name} can be read: {next(iter(refused.values()))}")
         finish(out, records, refused, settings)
     distorted = sum(len(record["images"]) for record in records)
     reused = sum(len(done.result.record["images"]) for done in results if done.result.record and done.result.reused)

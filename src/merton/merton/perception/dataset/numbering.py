@@ -201,7 +201,9 @@ def _ids(names: Sequence[str]) -> dict[str, str]:
         name: stem if stems.count(stem) == 1 else "_".join(PurePosixPath(name).with_suffix("").parts[-8:])
         for name, stem in zip(names, stems, strict=True)
     }
-    if len(set(ids.values())) < len(ids) or any(not one or "/" in one or "\\" in one for one in ids.values()):
+    if len(set(ids.values())) < len(ids) or any(
+        one in ("", ".", "..") or "/" in one or "\\" in one for one in ids.values()
+    ):
         again = sorted(name for name, one in ids.items() if list(ids.values()).count(one) > 1) or names
         raise InputError(f"the names of {one_line(', '.join(again[:2]), 200)} give no two different ids: rename a file")
     return ids
