@@ -14,6 +14,7 @@ from merton import __version__
 from merton.errors import InputError, UnknownNameError
 from merton.files import file_sha256, locked_folder
 from merton.perception.dataset import layout
+from merton.perception.dataset.origin import read_origin
 from merton.results.tables import number_in
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
@@ -96,6 +97,7 @@ def import_opinions(
         extra[image] = _spread(where, cells, TASKS / (high - low))
     about: dict[str, Any] = {
         "dataset": layout.sha256_of(dataset / layout.MANIFEST),
+        **read_origin(dataset).facts,
         "merton": __version__,
         "domain": "all",
         "imported": {"file": table.name, "sha256": file_sha256(table), "range": [low, high], "better": better},

@@ -14,6 +14,7 @@ from merton.results.parquet import metadata, read_schema, require_pyarrow
 from merton.results.tables import json_object, named_rows
 from merton_studies.annotate.tables import ANNOTATIONS
 from merton_studies.opinions.opinion_tables import OPINIONS, SUBJECTS
+from merton_studies.opinions.whose import KINDS, is_imported, whose
 from merton_studies.release.part import DatasetPart
 from merton_studies.release.pictures import Pictures
 from merton_studies.release.table import Field, Row, Table, arrow_fields, split_of
@@ -162,8 +163,17 @@ def opinions(folders: Sequence[Path], shown: Pictures | None, with_models: bool 
         part.provenance += models
         known = {name: value for name, value in about.items() if name not in ("chance", "models")}
         part.provenance += flat(known, "opinions · ")
-        part.made.append("`merton study opinions` made one score per picture: the mean over models of their sums.")
+        part.made.append(_made(about))
     return part
+
+
+def _made(about: Mapping[str, Any]) -> str:
+    """A sentence on whose opinions these are."""
+    if not is_imported(about):
+        return "`merton study opinions` made one score per picture: the mean over models of their sums."
+    subjects = about.get("subjects", {})
+    stage = max(KINDS, key=lambda one: len(subjects.get(one, ())))
+    return f"`merton study import` took over the opinions, mapped to 0..5, of {whose(about, stage)}."
 
 
 def _scened(path: Path, fields: Sequence[Field]) -> Any:
