@@ -151,6 +151,19 @@ def test_a_deadline_ends_it_and_paid_answers_are_free(database: Database, wire: 
     assert len(wire.requests) == 4
 
 
+def test_scores_stay_where_a_later_evaluation_fails(database: Database, tmp_path: Path) -> None:
+    """The boards have the rows, so the status says that they stand, and why the later one ended."""
+    with scripted_llm("yes") as wire:
+        id = applied(database, wire)
+        hosted(database, id, tmp_path / "out")
+    with pytest.raises(InfrastructureError):
+        hosted(database, id, tmp_path / "again")
+    status, note = last(database, id)
+    assert status == "scored"
+    assert note.startswith("the scores of before stand; evaluated again, it ended: ")
+    assert len(evaluated_items(database)) == 4
+
+
 def test_a_dead_address_is_no_score(database: Database, tmp_path: Path) -> None:
     with scripted_llm("yes") as wire:
         id = applied(database, wire)

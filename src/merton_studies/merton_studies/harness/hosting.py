@@ -171,7 +171,8 @@ def host_evaluation(
             a benchmark that the taxonomy does not have, or a question whose dimension it does not cover. No step is
             kept of these.
         BudgetExhaustedError, InfrastructureError, MissingDependencyError, InputError: the evaluation ended; its status
-            is "not evaluated", with the reason, and every answer is kept.
+            is "not evaluated", with the reason, and every answer is kept. One that was scored before keeps its scores
+            and stays "scored", with the reason.
     """
     limits = limits or Limits()
     with database.reading() as connection:
@@ -196,7 +197,10 @@ def host_evaluation(
             }
             return work.scored(scores)
         except MertonError as error:
-            work.step(NOT_EVALUATED, str(error))
+            if any(step.status == SCORED for step in found.steps):  # its scores are on the boards, and stay there
+                work.step(SCORED, f"the scores of before stand; evaluated again, it ended: {error}")
+            else:
+                work.step(NOT_EVALUATED, str(error))
             raise
 
 
