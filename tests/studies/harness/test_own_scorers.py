@@ -10,8 +10,10 @@ import pytest
 from unguarded import Unguarded
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton_studies.cli.curate_evaluate import tell_unknown_models
 from merton_studies.curation.pool import Pool
 from merton_studies.curation.question import BenchmarkSource, Question
+from merton_studies.harness.logs import Logged
 from merton_studies.harness.own_fidelity import FILE, TABLE, OwnFidelity, own_fidelity, refuse_shared
 from merton_studies.harness.own_scorers import Reference, read_reference_scores, read_scorer
 from merton_studies.harness.sandbox import Sandbox
@@ -127,6 +129,15 @@ def test_a_table_of_scores_is_a_reference(tmp_path: Path) -> None:
     found = compared(tmp_path, read_reference_scores(table, pool()))
     assert (found.n, found.differ, found.missing) == (3, 1, 7)
     assert found.reference == pytest.approx(2.5 / 3)
+
+
+def test_a_model_of_the_table_that_is_not_evaluated_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.csv").write_text("item,model,score\nvsi/1,qwem,1\nvsi/2,qwen,1\n")
+    log = Logged("qwen", {}, {}, {})
+    tell_unknown_models([read_reference_scores(tmp_path / "s.csv", pool())], [log])
+    assert "s.csv has scores of qwem, which is not evaluated here; evaluated: qwen" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

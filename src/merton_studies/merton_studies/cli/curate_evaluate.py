@@ -86,6 +86,7 @@ def evaluate_command(
     pool = read_pool(benchmark)
     made = _answerers(answerer or [], predictions or [], pool, seed, max_tokens)
     references = _references(scorer or [], reference_scores, pool)
+    tell_unknown_models(references, made)
     sandbox = Sandbox()
     answers = cache or out / CACHE
     pipeline = None
@@ -160,6 +161,20 @@ def _references(scorers: list[str], table: Path | None, pool: Pool) -> list[Refe
         found.append(read_reference_scores(table, pool))
     refuse_shared(found)
     return found
+
+
+def tell_unknown_models(references: list[Reference], made: list[Answerer]) -> None:
+    """Say which models of a table of scores are none of the answerers: perhaps a name is mistyped."""
+    from merton_studies.harness.own_scorers import ScoreTable
+
+    known = [one.name for one in made]
+    for table in (one for one in references if isinstance(one, ScoreTable)):
+        others = sorted({model for model, _ in table.scores} - set(known))
+        if others:
+            print_err(
+                f"merton: {table.file} has scores of {', '.join(others[:3])}, which is not evaluated here; "
+                f"evaluated: {', '.join(known)}"
+            )
 
 
 def _compare(found: Evaluation, references: list[Reference], sandbox: Runner, out: Path) -> None:

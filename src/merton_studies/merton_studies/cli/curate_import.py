@@ -10,6 +10,7 @@ import typer
 from merton.cli.console import print_out, progress
 from merton.cli.tree import needs
 from merton.errors import InputError
+from merton.results.text import counted
 
 
 @needs("dataset")
@@ -70,7 +71,7 @@ def import_command(
     for one in done.pool.sources.values():
         if not one.licence:
             print_out(f"{one.name} has no licence: say which by --licence before the pool is passed on.")
-    print_out(f"{len(done.pool.questions)} questions: {out}")
+    print_out(f"{counted(len(done.pool.questions), 'question')}: {out}")
 
 
 @needs("dataset")
