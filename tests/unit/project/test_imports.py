@@ -34,7 +34,7 @@ BANDS = {
     "language": ("world", "results", "pages"),
     "services": ("graph", "models", "recording", "rating"),
     "stages": ("cognition", "decision", "execution", "simulation", "perception", "calibration"),
-    "compositions": ("experiment", "leaderboard", "study", "monitor"),
+    "compositions": ("experiment", "leaderboard", "study", "episodes", "proxy", "gym", "monitor"),
     "door": ("cli",),
 }
 """The wings of the library from the ground up. A wing imports only wings that stand before it in this list, so that no
