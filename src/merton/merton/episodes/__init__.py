@@ -1,3 +1,3 @@
 """Episodes of other programs: the condition that each gets by a design, the pictures it is shown, and its record."""
 
-__all__: list[str] = []
+__all__ = ["shown"]

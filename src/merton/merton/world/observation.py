@@ -83,13 +83,26 @@ def check_picture(color: NDArray[Any], depth: NDArray[Any] | None, intrinsics: I
 
 
 @dataclass(frozen=True)
-class CameraView:
-    """One camera at one instant.
+class Frame:
+    """The pictures of one camera at one instant, and nothing of where it stands.
 
     Attributes:
         camera: name of the camera, such as "top".
         color: (height, width, 3) uint8 RGB.
         depth_m: (height, width) float32, metres along the optical axis, 0 where unknown, aligned to `color`; or None.
+    """
+
+    camera: str
+    color: Image
+    depth_m: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True)
+class CameraView(Frame):
+    """One calibrated camera at one instant.
+
+    Attributes:
+        camera, color, depth_m: as of `Frame`.
         intrinsics: pinhole parameters of `color`.
         base_from_camera: pose of the optical frame in the frame `base_link`.
         stamp_ns: time of exposure [ns] on the cell's clock.
@@ -98,9 +111,6 @@ class CameraView:
         InputError: as `check_picture`.
     """
 
-    camera: str
-    color: Image
-    depth_m: NDArray[np.float32] | None
     intrinsics: Intrinsics
     base_from_camera: Matrix
     stamp_ns: int = 0

@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from merton.perception.distortion.faults import Fault, Levels
 from merton.registry import Registry
 from merton.seeding import generator
-from merton.world.observation import CameraView
+from merton.world.observation import Frame
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Moment:
         shown: the picture that the model got in the step before, one of those before it included.
     """
 
-    now: CameraView
-    earlier: Sequence[CameraView]
-    shown: CameraView
+    now: Frame
+    earlier: Sequence[Frame]
+    shown: Frame
 
 
-TemporalOperation = Callable[[Moment, float, np.random.Generator], CameraView]
+TemporalOperation = Callable[[Moment, float, np.random.Generator], Frame]
 """(pictures, level value > 0, generator) to the picture that the model gets."""
 
 LONGEST_MEMORY = 8
@@ -64,6 +64,10 @@ TEMPORAL_FAULTS: Registry[TemporalFault] = Registry("fault of time")
 """Name to entry."""
 
 
+Seen = TypeVar("Seen", bound=Frame)
+"""A frame, with all that its source knows of the camera."""
+
+
 class FaultyStream:
     """The pictures of a trial, step after step, with one fault. Every camera fails on its own.
 
@@ -81,8 +85,8 @@ class FaultyStream:
     def __init__(self, name: str, level: float, seed: int) -> None:
         self.fault, self.seed = TEMPORAL_FAULTS[name], seed
         self.value = self.fault.value(level)
-        self._true: dict[str, deque[CameraView]] = {}
-        self._shown: dict[str, CameraView] = {}
+        self._true: dict[str, deque[Frame]] = {}
+        self._shown: dict[str, Frame] = {}
         self._steps: dict[str, int] = {}
 
     def fork(self) -> FaultyStream:
@@ -92,11 +96,12 @@ class FaultyStream:
         forked._shown, forked._steps = dict(self._shown), dict(self._steps)
         return forked
 
-    def next(self, view: CameraView) -> CameraView:
+    def next(self, view: Seen) -> Seen:
         """The view that a model gets in place of a camera's next: only colour and depth may differ from the present."""
         camera = view.camera
         earlier = self._true.setdefault(camera, deque(maxlen=LONGEST_MEMORY))
-        shown, step = view, self._steps.get(camera, 0)
+        shown: Frame = view
+        step = self._steps.get(camera, 0)
         if earlier and self.value:
             moment = Moment(view, earlier, self._shown[camera])
             shown = self.fault.apply(moment, self.value, generator(self.seed, camera, step))
@@ -113,33 +118,33 @@ def register(unit: str, levels: Levels, depth_alone: bool = False) -> Callable[[
 
 
 @register("probability at each step", (0.1, 0.2, 0.4, 0.7, 1.0))
-def frozen(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
+def frozen(moment: Moment, probability: float, rng: np.random.Generator) -> Frame:
     """The camera stops: its last picture stays until the end of the trial."""
     has_stopped = moment.shown is not moment.earlier[-1]
     return moment.shown if has_stopped or rng.random() < probability else moment.now
 
 
 @register("probability at each step", (0.1, 0.2, 0.4, 0.6, 0.9))
-def dropped(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
+def dropped(moment: Moment, probability: float, rng: np.random.Generator) -> Frame:
     """A picture is lost: the one before it is seen once more."""
     return moment.shown if rng.random() < probability else moment.now
 
 
 @register("mean delay [steps]", (0.1, 0.25, 0.5, 1.0, 2.0))
-def late(moment: Moment, delay: float, rng: np.random.Generator) -> CameraView:
+def late(moment: Moment, delay: float, rng: np.random.Generator) -> Frame:
     """Pictures come late, each by the whole steps of the delay, and by one more with the probability of the rest."""
     steps = min(int(delay) + (rng.random() < delay % 1), len(moment.earlier))
     return moment.earlier[-steps] if steps else moment.now
 
 
 @register("mean delay [steps]", (0.1, 0.25, 0.5, 1.0, 2.0), depth_alone=True)
-def depth_lag(moment: Moment, delay: float, rng: np.random.Generator) -> CameraView:
+def depth_lag(moment: Moment, delay: float, rng: np.random.Generator) -> Frame:
     """Depth comes late, as in `late`; colour does not."""
     return replace(moment.now, depth_m=late(moment, delay, rng).depth_m)
 
 
 @register("mean share of the rows", (0.1, 0.3, 0.45, 0.6, 0.8))
-def torn(moment: Moment, share: float, rng: np.random.Generator) -> CameraView:
+def torn(moment: Moment, share: float, rng: np.random.Generator) -> Frame:
     """The lower rows are still those of the picture before: it was read while it was being written."""
     now, before = moment.now, moment.earlier[-1]
     old_share = min(max(share + rng.uniform(-TEAR_SPREAD, TEAR_SPREAD), 0.0), 1.0)
@@ -151,7 +156,7 @@ def torn(moment: Moment, share: float, rng: np.random.Generator) -> CameraView:
 
 
 @register("probability at each step", (0.1, 0.2, 0.4, 0.6, 0.9))
-def out_of_order(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
+def out_of_order(moment: Moment, probability: float, rng: np.random.Generator) -> Frame:
     """Any earlier picture comes in place of the present one, so that time may run backwards."""
     if rng.random() >= probability:
         return moment.now
