@@ -23,6 +23,7 @@ __all__ = [
     "runner",
     "scoring",
     "staircase",
+    "subsets",
     "template",
     "trial",
     "undistorted",

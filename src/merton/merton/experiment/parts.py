@@ -1,8 +1,4 @@
-"""The parts of the images of a distorted trial, and the trials in which only some of them are distorted.
-
-For one axis (stages, cameras, steps, regions) the parts are the players of a game whose value is the loss of a trial:
-without any of them distorted it is the undistorted run, with all of them the trial itself (`merton.study.attribution`).
-"""
+"""The parts of the images of a distorted trial, and the trials in which only some of them are distorted."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,57 +15,22 @@ from merton.errors import InputError, UnknownNameError
 from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
+from merton.experiment.subsets import (
+    AXES,
+    STEP_PARTS,
+    WHOLE,
+    Dissection,
+    Game,
+    design_name,
+    parts_of_steps,
+    subsets,
+)
 from merton.experiment.trial import Shown, sides_shown
 from merton.experiment.workers import opened
 from merton.pool import results
 from merton.results.comparison import field_differences
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
-
-AXES = ("stages", "cameras", "steps", "regions")
-WHOLE = "all"
-"""The design in which every part is distorted: the experiment's own."""
-STEP_PARTS = 4
-"""Parts of the axis "steps" by default: as many more double the trials."""
-
-
-@dataclass(frozen=True)
-class Game:
-    """The parts of one axis, at least two, of which an agent can see at least one.
-
-    Attributes:
-        axis: of `AXES`.
-        parts: name of a part to the values of the field `axis` of a `DistortedPart` that it is made of.
-        designs: subset of the parts' names, never empty, to the name of the design in which those are distorted.
-        unseen: names of further parts, at which the agent does not look: they stay distorted in every design.
-    """
-
-    axis: str
-    parts: Mapping[str, tuple[Any, ...]]
-    designs: Mapping[frozenset[str], str]
-    unseen: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Dissection:
-    """All that is run of an agent's distorted trials.
-
-    Attributes:
-        games: one for each axis that has more than one part, of which the agent sees at least one.
-        prefixes: each distorted step to the name of the design in which it and those before it are distorted.
-        designs: name to the distorted part.
-        looks: whether any distorted image has an effect on the agent.
-    """
-
-    games: tuple[Game, ...]
-    prefixes: Mapping[int, str]
-    designs: Mapping[str, DistortedPart]
-    looks: bool = True
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether there is nothing to share out."""
-        return not self.games and not self.prefixes
 
 
 def dissection(
@@ -96,7 +56,7 @@ def dissection(
     def design(axis: str, values: Collection[Any]) -> str:
         everything = _values(spec, axis)
         chosen = tuple(value for value in everything if value in values)
-        name = WHOLE if chosen == everything else f"{axis}.{'+'.join(map(str, chosen))}"
+        name = design_name(axis, values, everything)
         designs[name] = spec.distort if name == WHOLE else spec.distort.model_copy(update={axis: chosen})
         return name
 
@@ -105,8 +65,7 @@ def dissection(
         parts = parts_of(spec, agent, axis, step_parts)
         seen = {value for part in parts.values() for value in part}
         unseen = tuple(value for value in _values(spec, axis) if value not in seen)
-        subsets = [frozenset(some) for size in range(len(parts)) for some in combinations(parts, size + 1)]
-        names = {some: design(axis, {*unseen}.union(*(parts[part] for part in some))) for some in subsets}
+        names = {some: design(axis, {*unseen}.union(*(parts[part] for part in some))) for some in subsets(parts)}
         without = tuple(map(str, unseen)) if axis != "stages" or spec.couple is not None else ()
         if parts and len(parts) + len(without) > 1:
             games.append(Game(axis, parts, names, without))
@@ -137,9 +96,7 @@ def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int)
         return {}
     if axis == "regions":
         return {region: (region,) for region in part.regions}
-    single = {str(step): (step,) for step in steps[: step_parts - 1]}
-    rest = steps[step_parts - 1 :]
-    return single | ({f"{rest[0]}{' and later' if len(rest) > 1 else ''}": rest} if rest else {})
+    return parts_of_steps(steps, step_parts)
 
 
 @dataclass(frozen=True)

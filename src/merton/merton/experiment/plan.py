@@ -30,6 +30,7 @@ from merton.experiment.fields import (
 from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
 from merton.experiment.recorded import WithRecordedModels
 from merton.experiment.staircase import Staircase
+from merton.experiment.subsets import Part
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import STAIRCASE, TestCase
@@ -59,7 +60,7 @@ LEVELS = (1, 2, 3, 4, 5)
 """Levels that are distorted."""
 
 
-class DistortedPart(Model):
+class DistortedPart(Part):
     """The part of the images of a distorted trial that is distorted; elsewhere the models see the reference images.
 
     Attributes:
@@ -75,13 +76,11 @@ class DistortedPart(Model):
         default_factory=lambda: load_cell().camera_names
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1), distinct("stage")] = STAGES
-    steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), distinct("step")] | None = None
     regions: Annotated[tuple[Region, ...], Field(min_length=1), distinct("region")] = REGIONS
 
     def side(self, wanted: Side, stage: Stage, camera: str, step: int) -> Side:
         """The side of the view that a model is shown in place of the `wanted` one."""
-        covered = camera in self.cameras and stage in self.stages and (self.steps is None or step in self.steps)
-        return wanted if covered else "reference"
+        return wanted if stage in self.stages and self.holds(camera, step) else "reference"
 
     @property
     def is_whole_image(self) -> bool:

@@ -1,0 +1,126 @@
+"""The part of the pictures that is distorted, and the subsets of its parts: one rule for trials and for episodes.
+
+For one axis (stages, cameras, steps, regions) the parts are the players of a game whose value is the loss of a trial:
+without any of them distorted it is the undistorted run, with all of them the trial itself (`merton.study.attribution`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from merton.config import Model
+from merton.experiment.fields import distinct
+
+AXES = ("stages", "cameras", "steps", "regions")
+WHOLE = "all"
+"""The design in which every part is distorted: the experiment's own."""
+STEP_PARTS = 4
+"""Parts of the axis "steps" by default: as many more double the trials."""
+
+
+class Part(Model):
+    """The part of a policy's pictures that is distorted.
+
+    Attributes:
+        cameras: cameras whose images are distorted; every camera if left out.
+        steps: numbers of steps, from 0; every step if left out.
+    """
+
+    cameras: Annotated[tuple[str, ...], Field(min_length=1), distinct("camera")] | None = None
+    steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), distinct("step")] | None = None
+
+    def holds(self, camera: str, step: int) -> bool:
+        """Whether the picture of a camera at a step is distorted."""
+        return (self.cameras is None or camera in self.cameras) and (self.steps is None or step in self.steps)
+
+
+@dataclass(frozen=True)
+class Later:
+    """All steps from one on, of a run whose number of steps is not known before."""
+
+    first: int
+
+    def __str__(self) -> str:
+        return f"{self.first}.."
+
+
+class Steps(Collection[int]):
+    """Numbers of steps, of which the last may stand for all later ones."""
+
+    def __init__(self, values: Collection[int | Later]) -> None:
+        self._single = frozenset(value for value in values if isinstance(value, int))
+        self._first = min((value.first for value in values if isinstance(value, Later)), default=None)
+
+    def __contains__(self, step: object) -> bool:
+        return step in self._single or (self._first is not None and isinstance(step, int) and step >= self._first)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(sorted(self._single))
+
+    def __len__(self) -> int:
+        return len(self._single) + (self._first is not None)
+
+
+@dataclass(frozen=True)
+class Game:
+    """The parts of one axis, at least two, of which an agent can see at least one.
+
+    Attributes:
+        axis: of `AXES`.
+        parts: name of a part to the values of the field `axis` of a `DistortedPart` that it is made of.
+        designs: subset of the parts' names, never empty, to the name of the design in which those are distorted.
+        unseen: names of further parts, at which the agent does not look: they stay distorted in every design.
+    """
+
+    axis: str
+    parts: Mapping[str, tuple[Any, ...]]
+    designs: Mapping[frozenset[str], str]
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dissection:
+    """All that is run of an agent's distorted trials.
+
+    Attributes:
+        games: one for each axis that has more than one part, of which the agent sees at least one.
+        prefixes: each distorted step to the name of the design in which it and those before it are distorted.
+        designs: name to the distorted part.
+        looks: whether any distorted image has an effect on the agent.
+    """
+
+    games: tuple[Game, ...]
+    prefixes: Mapping[int, str]
+    designs: Mapping[str, Any]
+    looks: bool = True
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether there is nothing to share out."""
+        return not self.games and not self.prefixes
+
+
+def design_name(axis: str, values: Collection[Any], everything: Sequence[Any]) -> str:
+    """Name of the design in which these values of an axis are distorted, such as "cameras.top+wrist", or `WHOLE`."""
+    chosen = tuple(value for value in everything if value in values)
+    return WHOLE if chosen == tuple(everything) else f"{axis}.{'+'.join(map(str, chosen))}"
+
+
+def subsets(parts: Collection[str]) -> list[frozenset[str]]:
+    """Every subset of the parts but the empty one, small ones first."""
+    return [frozenset(some) for size in range(len(parts)) for some in combinations(parts, size + 1)]
+
+
+def parts_of_steps(steps: Sequence[Any], count: int) -> dict[str, tuple[Any, ...]]:
+    """The parts of the axis "steps": single steps, and the rest of them in the last of at most `count` parts."""
+    single = {str(step): (step,) for step in steps[: count - 1]}
+    rest = tuple(steps[count - 1 :])
+    if not rest:
+        return single
+    first, is_many = (rest[0].first, True) if isinstance(rest[0], Later) else (rest[0], len(rest) > 1)
+    return single | {f"{first}{' and later' if is_many else ''}": rest}
