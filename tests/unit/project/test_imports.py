@@ -60,6 +60,8 @@ NODE_FOLDERS = ("ros", "recording", "arm", "cell", "cameras", "models", "experim
 
 STAGES = ("perception", "cognition", "decision", "execution")
 ACTION = "merton.world.action"
+SPREAD = "merton.decision.spread"
+SPLITS = "merton.world.splits"
 FORMULAS = {
     "study": (
         "merton.cognition.score",
@@ -67,11 +69,12 @@ FORMULAS = {
         "merton.cognition.unanswered",
         "merton.cognition.text",
         "merton.decision.score",
+        SPREAD,
         ACTION,
     ),
-    "results": (ACTION,),
+    "results": (ACTION, SPLITS),
 }
-"""The definitions of scores, and the form of an action, know no robot and no model, so these wings may use them."""
+"""The definitions of scores, the form of an action and the names of splits know no robot and no model, so these wings may use them."""
 DISTORTIONS = "merton.perception.distortion"
 """Names and families of the distortions, by which the site groups test cases."""
 

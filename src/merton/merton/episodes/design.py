@@ -56,11 +56,13 @@ def _of_a_policy(stage: Any) -> Any:
 
 
 def _one_or_list(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    if value == STAIRCASE:
-        raise ValueError(
-            f"must be {ONE_LEVEL!r} or a list of levels such as [0, 3], got {STAIRCASE!r}: another program decides "
-            "which scene is next, so no level can follow from the scenes before"
+    if isinstance(value, str) and value != ONE_LEVEL:
+        why = (
+            ": another program decides which scene is next, so no level can follow from the scenes before"
+            if value == STAIRCASE
+            else ""
         )
+        raise ValueError(f"must be {ONE_LEVEL!r} or a list of levels such as [0, 3], got {value!r}{why}")
     return one_or_list(value, check)
 
 

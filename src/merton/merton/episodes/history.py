@@ -8,7 +8,6 @@ from typing import Any
 
 from merton.episodes.design import Condition
 from merton.episodes.journal import Line
-from merton.errors import ErrorCode
 from merton.experiment.subsets import WHOLE
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 
@@ -108,7 +107,6 @@ class Past:
             reference=Reference.NONE,
             steps=int(end.get("steps", 0)),
             wall_s=float(end.get("wall_s", 0.0)),
-            error_code=ErrorCode.NOT_JUDGED.value if self.has_no_result else 0,
             error_message=" ".join(told),
         )
 

@@ -14,6 +14,8 @@ JOURNAL = "episodes.jsonl"
 """Its name in the run's folder."""
 
 Line = dict[str, Any]
+HEAVY = ("answers", "actions", "added_ms", "frames")
+"""Entries of a line that stay on the disk alone: a run of thousands of episodes has gigabytes of them."""
 
 
 class Journal:
@@ -23,7 +25,7 @@ class Journal:
         path: the file; it is made if need be.
 
     Attributes:
-        lines: all that it holds.
+        lines: all that it holds, without the entries of `HEAVY`; `read_lines` has those.
         repaired: what was cut off when it was opened, in one sentence; empty for a whole journal.
 
     Raises:
@@ -42,10 +44,11 @@ class Journal:
         except OSError as error:
             raise InfrastructureError(f"cannot open {path}: {error.strerror or error}") from None
         try:
-            self.lines, whole = parsed(content, path)
+            lines, whole = parsed(content, path)
         except FileError:
             os.close(self._file)
             raise
+        self.lines = [_light(line) for line in lines]
         self.repaired = ""
         if whole < len(content):
             self._cut(whole)
@@ -66,7 +69,7 @@ class Journal:
         except OSError as error:
             self._cut(before)
             raise InfrastructureError(f"cannot write {self.path}: {error.strerror or error}") from None
-        self.lines.append(json.loads(content))
+        self.lines.append(_light(line))
 
     def close(self) -> None:
         """Close the file; the journal cannot be written afterwards."""
@@ -106,6 +109,10 @@ def parsed(content: bytes, path: Path) -> tuple[list[Line], int]:
             raise FileError(f"{path}, line {number}: is no JSON object; put the file back from a copy")
         lines.append(line)
     return lines, whole
+
+
+def _light(line: Mapping[str, Any]) -> Line:
+    return {name: value for name, value in line.items() if name not in HEAVY}
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from merton.errors import InputError
-from merton.world.tasks import task_names
+from merton.world.splits import unit_of
 
 LONGEST = 64
 """Characters of a safe name."""
@@ -16,13 +16,13 @@ _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]*")
 def safe_name(name: str) -> str:
     """A task's name with the characters a-z, 0-9, _ and - alone; distinct names stay distinct.
 
-    A safe name stays as it is. Another one gets 8 digits of its SHA-256 behind it, as do those of Merton's own tasks
-    in the scenes of a split: "test-pick" of another program has nothing to do with them.
+    A safe name stays as it is. Another one gets 8 digits of its SHA-256 behind it, as do names such as "test-pick",
+    which stand for Merton's own scenes of a split.
 
     Raises:
         InputError: the name is empty or has characters that cannot be printed.
     """
-    return _safe("task", name, reserved="-" in name and name in task_names())
+    return _safe("task", name, reserved=unit_of(name) != name)
 
 
 def safe_camera(name: str) -> str:

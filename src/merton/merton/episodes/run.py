@@ -29,7 +29,7 @@ from merton.episodes.folder import (
     write_trial,
 )
 from merton.episodes.history import Counts, Past, counts, history, recorded
-from merton.episodes.journal import JOURNAL, Journal
+from merton.episodes.journal import JOURNAL, Journal, read_lines
 from merton.episodes.names import safe_name
 from merton.episodes.scores import Scores, score
 from merton.errors import InputError
@@ -124,16 +124,17 @@ class EpisodesRun:
     def _missing(self) -> int:
         there = {name: {(item.experiment, item.id) for item in store.records()} for name, store in self._stores.items()}
         known = set().union(*there.values())
-        return sum((past.record(self.id).experiment, past.id) not in known for past in recorded(self._episodes()))
+        return sum((past.record(self.id).experiment, past.id) not in known for past in recorded(self.episodes()))
 
-    def _episodes(self) -> list[Past]:
+    def episodes(self) -> list[Past]:
+        """All episodes that were begun, in their order; without their answers (`folder.EpisodesFolder` has those)."""
         return history(self._journal.lines)
 
     @property
     def counts(self) -> Counts:
         """How many episodes there were so far."""
         with self._lock:
-            return counts(self._episodes())
+            return counts(self.episodes())
 
     def begin(
         self, agent: str, task: str, scene: int, condition: Condition | None = None, *, instruction: str = ""
@@ -194,11 +195,13 @@ class EpisodesRun:
         parts = {"all", *self.design.dissection.designs}
         if condition.part not in parts:
             raise InputError(f"unknown part {condition.part!r}; choose one of: {', '.join(sorted(parts))}")
-        Design.model_validate({"name": "asked", "distortions": (condition.distortion,), "levels": (condition.level,)})
+        asked = {"name": "asked", "distortions": (condition.distortion,), "levels": (condition.level,)}
+        validated(Design, asked, "the condition that was asked for")
         return condition
 
     def ended(self, episode: Episode, success: bool | None, why: str) -> bool:
         """See `Episode.end`."""
+        files = {} if episode.ended or not episode.recorded else episode.files()  # slow: other episodes go on meanwhile
         with self._lock:
             if episode.ended:
                 return False
@@ -208,7 +211,7 @@ class EpisodesRun:
                 line |= {"answers": [], "actions": [], "frames": []}
             else:
                 past = Past(episode.number, self._begun(episode.number), line)
-                write_trial(self.path / past.folder, {**episode.files(), "trial.json": trial_json(past, self.id)})
+                write_trial(self.path / past.folder, {**files, "trial.json": trial_json(past, self.id)})
             self._journal.append(line)
             episode.ended = True
             self._open.pop(episode.number, None)
@@ -245,7 +248,7 @@ class EpisodesRun:
         """
         with self._lock:
             self._check_open()
-            past = next((one for one in self._episodes() if one.number == number), None)
+            past = next((one for one in self.episodes() if one.number == number), None)
             if past is None or past.end is None or not past.is_recorded:
                 raise InputError(f"episode {number} has no result in the record that could be completed")
             if past.success is not None:
@@ -262,7 +265,7 @@ class EpisodesRun:
         """Make the record, the trials' files and run.json what the journal says, with all decision scores."""
         with self._lock:
             self._check_open()
-            episodes = self._episodes()
+            episodes = history(read_lines(self._journal.path))
             found = score(self.design, episodes)
             self._write_records(recorded(episodes), found)
             for past in recorded(episodes):
@@ -310,7 +313,6 @@ class _Agent(Model):
 
 
 def _check(agent: str, scene: int) -> None:
-
     validated(_Agent, {"agent": agent}, "")
     if isinstance(scene, bool) or not isinstance(scene, int) or not 0 <= scene < 2**63:
         raise InputError(f"the number of a scene must be a whole number in 0 .. 2^63 - 1, got {scene!r}")

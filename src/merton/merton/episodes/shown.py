@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from merton.errors import InputError
+from merton.experiment.subsets import is_covered
 from merton.perception.distortion import DEPTH_FAULTS, TEMPORAL_FAULTS
 from merton.perception.distortion.stream import REFERENCE, DistortionSetting
 from merton.perception.distortion.temporal import FaultyStream
@@ -35,7 +36,7 @@ class ShownPart:
 
     def holds(self, camera: str, step: int) -> bool:
         """Whether the picture of a camera at a step is distorted."""
-        return (self.cameras is None or camera in self.cameras) and (self.steps is None or step in self.steps)
+        return is_covered(self.cameras, self.steps, camera, step)
 
 
 EVERYTHING = ShownPart()

@@ -36,7 +36,12 @@ class Part(Model):
 
     def holds(self, camera: str, step: int) -> bool:
         """Whether the picture of a camera at a step is distorted."""
-        return (self.cameras is None or camera in self.cameras) and (self.steps is None or step in self.steps)
+        return is_covered(self.cameras, self.steps, camera, step)
+
+
+def is_covered(cameras: Collection[str] | None, steps: Collection[int] | None, camera: str, step: int) -> bool:
+    """Whether a camera and a step are in a part; None is every one."""
+    return (cameras is None or camera in cameras) and (steps is None or step in steps)
 
 
 @dataclass(frozen=True)

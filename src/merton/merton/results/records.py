@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from merton.world.splits import unit_of
+
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
 STAIRCASE: Final = "staircase"
@@ -81,7 +83,7 @@ class TestCase:
 
         The tasks of a split, whose name stands before the verb, share the scene of a seed: "test.4" of "test-pick".
         """
-        return f"{self.task.partition('-')[0]}.{self.seed}"
+        return f"{unit_of(self.task)}.{self.seed}"
 
     @property
     def is_reference(self) -> bool:

@@ -13,5 +13,6 @@ __all__ = [
     "observation",
     "opencv",
     "shapes",
+    "splits",
     "tasks",
 ]

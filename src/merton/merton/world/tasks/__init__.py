@@ -4,9 +4,9 @@ Directions are the robot's: in `base_link`, left is +y, right is -y, forward is 
 """
 
 from merton.world.nouns import COLORS, SHAPES
+from merton.world.splits import SPLITS
 from merton.world.tasks.grammar import (
     PLAIN,
-    SPLITS,
     action_words,
     example_of,
     find,

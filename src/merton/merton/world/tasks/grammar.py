@@ -11,13 +11,12 @@ from functools import lru_cache
 
 from merton.errors import InputError, UnknownNameError
 from merton.world.nouns import SHAPES, VARIED_SHAPES, pattern
+from merton.world.splits import SPLITS
 from merton.world.tasks.own import VERBS
 from merton.world.tasks.task import DIRECTIONS, MAT, TASKS, Command, Task, all_props
 
 PLAIN = "plain"
 """The scenes that belong to no split: two shapes, one look, no two things of one colour."""
-SPLITS = ("train", "val", "test", "shift")
-"""The splits of the varied scenes: three of one kind, and one with textures, lights and shapes of its own."""
 
 
 def split_and_verb(task: str) -> tuple[str, str]:

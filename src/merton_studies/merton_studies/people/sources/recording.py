@@ -10,6 +10,7 @@ from typing import Any
 
 from merton.errors import ErrorCode, InputError, UnknownNameError
 from merton.progress import OnProgress
+from merton.results.records import TestCase
 from merton_studies.people.item import Item
 from merton_studies.people.project import Loaded
 from merton_studies.people.source_settings import Recording
@@ -54,7 +55,7 @@ def items_of(loaded: Loaded, settings: Recording, on_progress: OnProgress) -> li
             continue
         timed = ((time_s, decode_image(content)) for time_s, content in trial.pictures[camera])
         reel = reel_of_pictures(list(evenly(timed, settings.rate_hz)), settings.rate_hz, loaded.media)
-        scene = f"{result.task.partition('-')[0]}.{result.scene_seed}"
+        scene = TestCase(result.task, result.scene_seed, "reference", 0).scene
         facts = {"run": result.experiment_id, "trial": result.trial_id, "agent": result.agent_id, "task": result.task,
                  "recorded": _OUTCOMES.get(result.outcome, "")}  # fmt: skip
         texts = {"instruction": trial.instruction} if trial.instruction else {}
