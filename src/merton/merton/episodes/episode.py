@@ -155,7 +155,7 @@ class Episode:
             self._actions = [(at, kept) for at, kept in self._actions if at % self._stride == 0]
 
     def note(self, why: str) -> None:
-        """Keep a sentence about the episode that is no fault of its policy, such as a failed shadow session; once."""
+        """Keep a clause about the episode that is no fault of its policy, such as a failed shadow session; once."""
         if why not in self._notes and len(self._notes) < 20:
             self._notes.append(why)
 

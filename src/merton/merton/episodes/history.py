@@ -107,7 +107,7 @@ class Past:
             reference=Reference.NONE,
             steps=int(end.get("steps", 0)),
             wall_s=float(end.get("wall_s", 0.0)),
-            error_message=" ".join(told),
+            error_message="; ".join(told),
         )
 
 

@@ -37,7 +37,8 @@ def _safe(kind: str, name: str, reserved: bool = False) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
     plain = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-_")[: LONGEST - 9].rstrip("-_")
-    return f"{plain or kind}-{digest}"
+    safe = f"{plain or kind}-{digest}"
+    return safe if unit_of(safe) == safe else f"{plain}-0{digest[:7]}"
 
 
 def safe_part(name: str) -> str:
