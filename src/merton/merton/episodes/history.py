@@ -95,7 +95,7 @@ class Past:
         why = str(end.get("why", ""))
         if self.has_no_result:
             told.insert(0, why or WITHOUT_END)
-        elif why:
+        elif why and self.result is None:  # one that was told later answers it
             told.insert(0, why)
         return TrialRecord(
             experiment=run if self.condition.part == WHOLE else self.condition.part,

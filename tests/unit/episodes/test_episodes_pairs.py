@@ -1,0 +1,164 @@
+"""Pairs of episodes: proven by their first pictures; and successes that are told later by a table."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted_episodes import act, carry_out, pictures
+
+from merton.episodes.design import Condition, Design
+from merton.episodes.folder import EpisodesFolder
+from merton.episodes.pairs import different_scenes, frame_sha256, scene_of_frame
+from merton.episodes.results import Joined, join
+from merton.episodes.run import EpisodesRun
+from merton.errors import InputError
+
+DESIGN = Design(name="some", distortions=("jpeg",), levels=(2, 5))
+DARK = Condition("jpeg", 5)
+
+
+def test_a_planted_broken_pair_is_found_and_named(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for scene in range(3):
+            for condition in (Condition(), Condition("jpeg", 2), DARK):
+                episode = run.begin("a", "push-v3", scene, condition)
+                act(episode, scene=5 if (scene, condition) == (1, DARK) else scene)
+                episode.end(True)
+    found = EpisodesFolder.read(run.path).pairs
+    (broken,) = found.broken
+    assert (broken.task, broken.scene, broken.condition, broken.trial) == ("push-v3", 1, "jpeg 5", "a.push-v3.1.jpeg.5")
+    assert broken.why == "its first undistorted pictures differ from those of the undistorted episode"
+    assert not found.counts(broken.trial)
+    assert found.counts("a.push-v3.1.jpeg.2")
+    assert (len(found.kept), found.alone) == (5, 0)
+    about = json.loads((run.path / "run.json").read_text())["pairs"]
+    assert [one["trial"] for one in about["broken"]] == ["a.push-v3.1.jpeg.5"]
+
+
+def test_one_pixel_breaks_a_pair_and_later_steps_do_not(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for scene, (step, value) in enumerate([(0, 0), (0, 1), (1, 1)]):
+            for condition in (Condition(), DARK):
+                episode = run.begin("a", "push-v3", scene, condition)
+                for at in range(2):
+                    seen = pictures(scene, at)
+                    if not condition.is_reference and at == step:
+                        seen["wrist"][20, 30, 1] ^= value
+                    episode.show(at, seen)
+                episode.end(True)
+    assert [one.scene for one in EpisodesFolder.read(run.path).pairs.broken] == [1]
+
+
+def test_an_episode_without_pictures_makes_no_pair_and_one_without_partner_is_alone(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for scene, condition in ((0, Condition()), (0, DARK), (1, DARK)):
+            episode = run.begin("a", "push-v3", scene, condition)
+            if not condition.is_reference:
+                act(episode)
+            episode.end(True)
+    found = EpisodesFolder.read(run.path).pairs
+    assert [one.why for one in found.broken] == ["no first picture was seen of one of them"]
+    assert (found.alone, found.kept) == (1, frozenset())
+
+
+def test_scenes_that_differ_between_agents_are_named(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for agent, shift in (("a", 0), ("b", 1)):
+            for scene in (0, 1):
+                episode = run.begin(agent, "push-v3", scene)
+                act(episode, scene=scene + shift * scene)
+                episode.end(True)
+    assert different_scenes(EpisodesFolder.read(run.path).episodes) == [("push-v3", 1)]
+    assert json.loads((run.path / "run.json").read_text())["scenes_that_differ_between_agents"] == ["push-v3.1"]
+
+
+def test_the_hash_is_of_all_cameras_their_names_shapes_and_bytes() -> None:
+    seen = pictures(0)
+    digest = frame_sha256(seen)
+    assert frame_sha256(dict(reversed(seen.items()))) == digest
+    assert frame_sha256({name: np.asfortranarray(pixels) for name, pixels in seen.items()}) == digest
+    others = [
+        {"front": seen["wrist"], "wrist": seen["front"]},
+        {"front": seen["front"]},
+        {name: pixels.reshape(64, 48, 3) for name, pixels in seen.items()},
+        {**seen, "front": seen["front"] ^ 1},
+    ]
+    assert len({frame_sha256(other) for other in others} | {digest}) == 5
+    assert 0 <= scene_of_frame(digest) < 2**48
+
+
+@pytest.fixture
+def unended(tmp_path: Path) -> Path:
+    """A run of two scenes without any result."""
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for _ in range(3):
+            for scene in range(2):
+                episode = run.begin("policy", "Push V3", scene)
+                act(episode)
+                episode.end(None, "the connection closed")
+    return tmp_path / "run"
+
+
+def joined(run: Path, name: str, text: str) -> Joined:
+    table = run.parent / name
+    table.write_text(text)
+    with EpisodesRun.open(run) as opened:
+        return join(opened, table)
+
+
+def test_success_comes_later_by_number_and_a_second_time_changes_nothing(unended: Path) -> None:
+    table = "episode,success\n0,true\n1,0\n3,success\n"
+    assert joined(unended, "t.csv", table) == Joined(new=3, known=0, left=3)
+    journal, records = (unended / "episodes.jsonl").read_bytes(), EpisodesFolder.read(unended).records()
+    assert sum(bool(record.success) for record in records) == 2
+    assert {(record.success, record.error_message) for record in records} == {
+        (True, ""),
+        (False, ""),
+        (False, "the connection closed"),
+    }
+    assert joined(unended, "t.csv", table) == Joined(new=0, known=3, left=3)
+    assert (unended / "episodes.jsonl").read_bytes() == journal
+    assert EpisodesFolder.read(unended).records() == records
+    trial = next(unended.glob("trials/policy.*.0.reference.0/trial.json"))
+    assert json.loads(trial.read_text())["success"] is True
+
+
+def test_success_comes_later_by_task_scene_and_condition(unended: Path) -> None:
+    rows = [
+        {"task": "Push V3", "scene": scene, "distortion": name, "level": level, "success": level < 3}
+        for scene in (0, 1)
+        for name, level in (("reference", 0), ("jpeg", 2), ("jpeg", 5))
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    assert joined(unended, "t.jsonl", text) == Joined(new=6, known=0, left=0)
+    records = EpisodesFolder.read(unended).records()
+    assert {record.case.level: record.success for record in records} == {0: True, 2: True, 5: False}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("episode,success\n0,true\n77,true\n", "line 3: the run has no recorded episode with episode 77"),
+        ("episode,success\n0,maybe\n", "line 2: success must be true or false, got 'maybe'"),
+        ("episode,success\n0,true\n0,false\n", "line 3: .* has another success in a line before"),
+        ("task,success\nPush V3,true\n", "line 2: needs the number of the episode, or its task and scene"),
+        ("task,scene,success\nPush V3,0,true\n", "3 recorded episodes .*: add the column agent or distortion or"),
+        ("task,scene,level,success\nPush V3,x,0,true\n", "line 2: scene must be a whole number, got 'x'"),
+        ("number,success\n0,true\n", "number"),
+        ("episode\n0\n", "success"),
+    ],
+)
+def test_a_wrong_table_is_refused_at_its_line_and_nothing_is_entered(unended: Path, text: str, sentence: str) -> None:
+    before = (unended / "episodes.jsonl").read_bytes()
+    with pytest.raises(InputError, match=sentence):
+        joined(unended, "t.csv", text)
+    assert (unended / "episodes.jsonl").read_bytes() == before
+
+
+def test_a_table_that_contradicts_the_program_is_refused(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        carry_out(run, range(1), 1)
+    with pytest.raises(InputError, match=r"\(episode 0\) has another success in the run already"):
+        joined(run.path, "t.csv", "episode,success\n0,false\n")
+    assert joined(run.path, "t.csv", "episode,success\n0,true\n") == Joined(0, 1, 0)
