@@ -22,6 +22,9 @@ PAGES = (REPORT, "gate.html")
 """The page of a run, by its kind."""
 GATE = "gate"
 """The `kind` in run.json of a run of `merton gate`; its `verdict` is there once it has one."""
+EPISODES, DESIGN_FILE = "episodes", "design.yaml"
+"""The `kind` in run.json of a run of episodes that another program carried out, and its design in place of an
+experiment (`merton.episodes`)."""
 _STATES = {"not worse": "passed", "worse": "worse", "not resolved": "not resolved"}
 
 
