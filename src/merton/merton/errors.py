@@ -40,7 +40,10 @@ class ErrorCode(IntEnum):
     MODEL_FAILED = 100, "the model raised an error"
     INVALID_ACTION = 101, "the output is no usable action or no text, and nothing moved; in a record also: it failed"
     NO_ANSWER = 102, "the VLM gave no answer to an image: the trial has no cognition score; in a record alone"
-    NO_END = 103, "an episode of another program ended without word of its success and counts as none; in a record alone"
+    NO_END = (
+        103,
+        "an episode of another program ended without word of its success and counts as none; in a record alone",
+    )
     UNREACHABLE = 201, "a delta is out of reach"
     BRANCH_FLIP = 202, "a joint would turn more than limits.joint_step_rad in one delta: the kinematics changed branch"
     STEP_LIMIT = 301, "a delta is longer or turns further than a step may"

@@ -12,7 +12,10 @@ from merton.episodes.folder import EpisodesFolder
 from merton.episodes.pairs import different_scenes, frame_sha256, scene_of_frame
 from merton.episodes.results import Joined, join
 from merton.episodes.run import EpisodesRun
-from merton.errors import InputError
+from merton.errors import ErrorCode, InputError
+from merton.results.merge import merge
+from merton.results.records import Outcome
+from merton.results.store import ResultStore
 
 DESIGN = Design(name="some", distortions=("jpeg",), levels=(2, 5))
 DARK = Condition("jpeg", 5)
@@ -162,3 +165,42 @@ def test_a_table_that_contradicts_the_program_is_refused(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"\(episode 0\) has another success in the run already"):
         joined(run.path, "t.csv", "episode,success\n0,false\n")
     assert joined(run.path, "t.csv", "episode,success\n0,true\n") == Joined(0, 1, 0)
+
+
+def test_a_broken_pair_has_no_score_in_the_record_and_keeps_its_success_beside_it(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, DESIGN, "run") as run:
+        for condition in (DARK, Condition()):  # the undistorted one may come later
+            episode = run.begin("a", "push-v3", 0, condition)
+            act(episode, scene=condition.level)
+            episode.end(True)
+    found = EpisodesFolder.read(run.path)
+    broken, kept = found.records()
+    assert (broken.outcome, broken.error_code, broken.success) == (Outcome.INFRASTRUCTURE, ErrorCode.NOT_PAIRED, None)
+    assert broken.error_message.startswith("no pair: its first undistorted pictures differ")
+    assert kept.success
+    assert [(one.condition, one.episodes, one.successes) for one in found.successes] == [
+        ("jpeg 5", 1, 1),
+        ("reference", 1, 1),
+    ]
+    trial = json.loads((run.path / "trials" / broken.id / "trial.json").read_text())
+    assert trial["success"] is True
+    with EpisodesRun.open(run.path) as again:
+        assert again.begin("a", "push-v3", 0).condition == Condition("jpeg", 2), "it is not given again"
+
+
+def test_records_of_two_programs_that_call_their_scenes_alike_are_not_merged(tmp_path: Path) -> None:
+    for name, shift in (("one", 0), ("other", 1), ("same", 0)):
+        with EpisodesRun.create(tmp_path, DESIGN, name) as run:
+            episode = run.begin(name, "push-v3", 0)
+            act(episode, scene=shift)
+            episode.end(True)
+    with ResultStore(tmp_path / "all.sqlite") as target:
+        for name in ("one", "same"):
+            with ResultStore(tmp_path / name, read_only=True) as source:
+                merge(source, target)
+        with (
+            ResultStore(tmp_path / "other", read_only=True) as source,
+            pytest.raises(InputError, match=r"case 'push-v3\.0\.reference\.0' is in the record with reference_image"),
+        ):
+            merge(source, target)
+        assert target.experiments() == ["one", "same"]

@@ -17,7 +17,7 @@ from merton.episodes.folder import EpisodesFolder
 from merton.episodes.history import WITHOUT_END
 from merton.episodes.journal import JOURNAL, Journal
 from merton.episodes.run import DIED, EpisodesRun
-from merton.errors import FileError, InfrastructureError, InputError
+from merton.errors import ErrorCode, FileError, InfrastructureError, InputError
 from merton.results.records import Outcome, Reference
 from merton.results.store import ResultStore
 
@@ -95,7 +95,9 @@ def test_an_episode_without_a_result_is_a_failure_with_its_reason(tmp_path: Path
     found = EpisodesFolder.read(tmp_path / "run")
     assert found.counts.without_end == 2
     assert sorted(record.error_message for record in found.records()) == sorted([WITHOUT_END, "the connection closed"])
-    assert all(record.outcome is Outcome.FAILURE and record.error_code == 0 for record in found.records())
+    assert all(
+        record.outcome is Outcome.FAILURE and record.error_code == ErrorCode.NO_END for record in found.records()
+    )
 
 
 def test_notes_stand_in_record_and_trial(tmp_path: Path) -> None:

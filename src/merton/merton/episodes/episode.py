@@ -48,6 +48,7 @@ class Episode:
         seed = pictures_seed(design.seed, condition.case(task, scene))
         self._pictures = EpisodePictures(condition.distortion, condition.level, seed, part)
         self._began_s = time.monotonic()
+        self._wall_s: float | None = None
         self._steps = 0
         self._first_sha256 = ""
         self._kept: dict[tuple[int, str], tuple[Image, Image]] = {}
@@ -159,6 +160,10 @@ class Episode:
         if why not in self._notes and len(self._notes) < 20:
             self._notes.append(why)
 
+    def over(self) -> None:
+        """Stop its clock: no more pictures come, and its end is told later, as by a file of all results."""
+        self._wall_s = time.monotonic() - self._began_s
+
     def end(self, success: bool | None, why: str = "") -> bool:
         """End it. When this returns True, its result is on the disk and survives the loss of this process.
 
@@ -185,7 +190,7 @@ class Episode:
             "success": success,
             "why": why,
             "steps": self._steps,
-            "wall_s": round(time.monotonic() - self._began_s, 6),
+            "wall_s": round(time.monotonic() - self._began_s if self._wall_s is None else self._wall_s, 6),
             "first_sha256": self._first_sha256,
             "answers": [self._answers[step] for step in sorted(self._answers)],
             "actions": [rows for _, rows in self._actions],

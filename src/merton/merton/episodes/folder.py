@@ -23,23 +23,31 @@ from merton import __version__
 from merton.config import dumps, load, read_text
 from merton.decision.spread import Spread
 from merton.episodes.design import Design
-from merton.episodes.history import Counts, Past, counts, history, latency
+from merton.episodes.history import (
+    Counts,
+    Past,
+    Successes,
+    counts,
+    history,
+    latency,
+    recorded,
+    successes,
+)
 from merton.episodes.journal import JOURNAL, read_lines
 from merton.episodes.pairs import Pairs, different_scenes, pairs_of
 from merton.episodes.scores import Decision, Scores, detail
 from merton.errors import InfrastructureError, InputError
+from merton.experiment.run_names import DESIGN_FILE as DESIGN
+from merton.experiment.run_names import EPISODES as KIND
 from merton.files import UNFINISHED, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.results.database import RUN_FILE
-from merton.results.records import TrialRecord
-from merton.results.schema import TRIALS
+from merton.results.records import CaseRecord, TestCase, TrialRecord
+from merton.results.schema import CASES, TRIALS
 from merton.results.store import ResultStore
+from merton.results.store import register as enter
 from merton.results.trial_files import json_object
 
-KIND = "episodes"
-"""The `kind` in run.json."""
-DESIGN = "design.yaml"
-"""The design in the run's folder, as given."""
 PARTS_RECORD = "attribution.sqlite"
 """The record of the trials in which only parts are distorted, each design of parts an experiment of its name."""
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
@@ -107,8 +115,13 @@ class EpisodesFolder:
         """Ids of the agents, in order."""
         return sorted({past.agent for past in self.episodes})
 
+    @property
+    def successes(self) -> list[Successes]:
+        """How often each agent succeeded, as the program said."""
+        return successes(self.episodes)
+
     def records(self) -> list[TrialRecord]:
-        """The trials of the run itself, in order of their ids; without those of broken pairs nothing is left out."""
+        """The trials of the run itself, in order of their ids; a distorted one that is no pair has no score."""
         with ResultStore(self.path / RUN_FILE, read_only=True) as store:
             return store.records(self.id)
 
@@ -202,6 +215,23 @@ def rewrite(store: ResultStore, records: Sequence[TrialRecord]) -> None:
         store.write(connection, new)
 
 
+def register_scenes(store: ResultStore, episodes: Sequence[Past]) -> None:
+    """Enter the SHA-256 of a scene's first undistorted pictures beside its cases, where it is one for all agents.
+
+    So a record of another program, which calls another scene the same, is never merged with it.
+    """
+    seen: dict[TestCase, set[str]] = {}
+    for past in recorded(episodes):
+        seen.setdefault(past.case.reference, set()).add(past.first_sha256)
+    there = {case.id: case.reference_image for case in store.cases()}
+    with store.database.transaction() as connection:
+        for case in sorted({past.case for past in recorded(episodes)}):
+            digests = seen[case.reference]
+            if len(digests) == 1 and "" not in digests and there.get(case.id, "") is None:
+                row = CaseRecord(case.id, "", case.task, case.seed, case.distortion, case.level, *digests)
+                enter(store.database, connection, CASES, "case", asdict(row))
+
+
 def trial_json(past: Past, run: str, decision: Decision | None = None, spread: Spread | None = None) -> bytes:
     """The content of trial.json; the decision is known when the run is refreshed."""
     record = past.record(run, decision.total if decision else None)
@@ -250,6 +280,7 @@ def amend(path: Path, episodes: Sequence[Past], found: Scores) -> None:
     about |= {
         "latency": latency(episodes),
         "episodes": asdict(counts(episodes)),
+        "successes": [asdict(one) for one in successes(episodes)],
         "pairs": {"kept": len(pairs.kept), "alone": pairs.alone, "broken": [asdict(one) for one in pairs.broken]},
         "scenes_that_differ_between_agents": [f"{task}.{scene}" for task, scene in different_scenes(episodes)],
         "decision": {

@@ -8,6 +8,7 @@ from typing import Any
 
 from merton.episodes.design import Condition
 from merton.episodes.journal import Line
+from merton.errors import ErrorCode
 from merton.experiment.subsets import WHOLE
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 
@@ -84,11 +85,13 @@ class Past:
         part = self.condition.part
         return f"trials/{self.id}" if part == WHOLE else f"parts/{safe_part(part)}/{self.id}"
 
-    def record(self, run: str, decision: float | None = None) -> TrialRecord:
+    def record(self, run: str, decision: float | None = None, broken: str = "") -> TrialRecord:
         """Its trial, once it has ended; in an experiment called as its part's design, or as the run.
 
         Args:
             decision: the score of step 0's answers.
+            broken: why it is no pair with its undistorted episode (`pairs.Broken.why`): every reader of the record
+                leaves it out then, as a trial that says nothing about the agent. trial.json keeps its success.
         """
         end = self.end or {}
         told = [str(text) for text in end.get("notes", ())]
@@ -97,6 +100,17 @@ class Past:
             told.insert(0, why or WITHOUT_END)
         elif why and self.result is None:  # one that was told later answers it
             told.insert(0, why)
+        if broken:
+            return TrialRecord(
+                run if self.condition.part == WHOLE else self.condition.part,
+                self.agent,
+                self.case,
+                Outcome.INFRASTRUCTURE,
+                steps=int(end.get("steps", 0)),
+                wall_s=float(end.get("wall_s", 0.0)),
+                error_code=int(ErrorCode.NOT_PAIRED),
+                error_message=f"no pair: {broken}",
+            )
         return TrialRecord(
             experiment=run if self.condition.part == WHOLE else self.condition.part,
             agent=self.agent,
@@ -107,8 +121,26 @@ class Past:
             reference=Reference.NONE,
             steps=int(end.get("steps", 0)),
             wall_s=float(end.get("wall_s", 0.0)),
+            error_code=int(ErrorCode.NO_END if self.has_no_result else ErrorCode.OK),
             error_message="; ".join(told),
         )
+
+
+@dataclass(frozen=True)
+class Successes:
+    """How often an agent succeeded in a task under a condition, as the program said: pairs play no part in it.
+
+    Attributes:
+        agent, task: as in test cases.
+        condition: in words, such as "jpeg 5".
+        episodes, successes: recorded ones; an episode without a result is no success.
+    """
+
+    agent: str
+    task: str
+    condition: str
+    episodes: int
+    successes: int
 
 
 @dataclass(frozen=True)
@@ -171,6 +203,17 @@ def counts(episodes: Iterable[Past]) -> Counts:
         open=sum(past.end is None and past.lost is None for past in known),
         beyond=len(known) - len(of_design),
     )
+
+
+def successes(episodes: Iterable[Past]) -> list[Successes]:
+    """Those of every agent, task and condition, in order."""
+    found: dict[tuple[str, str, Condition], list[bool]] = {}
+    for past in recorded(episodes):
+        found.setdefault((past.agent, past.case.task, past.condition), []).append(bool(past.success))
+    return [
+        Successes(agent, task, str(condition), len(values), sum(values))
+        for (agent, task, condition), values in sorted(found.items())
+    ]
 
 
 def latency(episodes: Iterable[Past]) -> dict[str, Any]:

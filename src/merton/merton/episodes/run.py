@@ -24,6 +24,7 @@ from merton.episodes.folder import (
     amend,
     make_folder_of_run,
     register,
+    register_scenes,
     rewrite,
     trial_json,
     write_trial,
@@ -31,9 +32,11 @@ from merton.episodes.folder import (
 from merton.episodes.history import Counts, Past, counts, history, recorded
 from merton.episodes.journal import JOURNAL, Journal, read_lines
 from merton.episodes.names import safe_name
+from merton.episodes.pairs import pairs_of
 from merton.episodes.scores import Scores, score
 from merton.errors import InputError
 from merton.experiment.fields import Identifier
+from merton.experiment.subsets import WHOLE
 from merton.files import locked_folder
 from merton.results.database import RUN_FILE
 from merton.results.records import TrialRecord
@@ -187,12 +190,20 @@ class EpisodesRun:
             self._open[episode.number] = episode
             return episode
 
+    def scene_to_do(self, agent: str, task: str) -> int:
+        """The first scene in which a condition of the design is left for an agent, in tasks named as for `begin`."""
+        with self._lock:
+            safe, scene = safe_name(task), 0
+            while self._assignment.next(agent, safe, scene) is None:
+                scene += 1
+            return scene
+
     def _checked(self, condition: Condition) -> Condition:
         """A condition that was asked for, if there is such a one: of any distortion and level, and a part of the
         design's."""
         if condition.level == 0:
             return UNDISTORTED
-        parts = {"all", *self.design.dissection.designs}
+        parts = {WHOLE, *self.design.dissection.designs}
         if condition.part not in parts:
             raise InputError(f"unknown part {condition.part!r}; choose one of: {', '.join(sorted(parts))}")
         asked = {"name": "asked", "distortions": (condition.distortion,), "levels": (condition.level,)}
@@ -267,17 +278,20 @@ class EpisodesRun:
             self._check_open()
             episodes = history(read_lines(self._journal.path))
             found = score(self.design, episodes)
-            self._write_records(recorded(episodes), found)
+            why = {(one.trial, one.part): one.why for one in pairs_of(episodes).broken}
+            self._write_records(recorded(episodes), found, why)
+            register_scenes(self._stores[RUN_FILE], [past for past in episodes if past.condition.part == WHOLE])
             for past in recorded(episodes):
                 content = trial_json(past, self.id, found.decisions.get(past.number), found.spreads.get(past.agent))
                 write_trial(self.path / past.folder, {"trial.json": content})
             amend(self.path, episodes, found)
 
-    def _write_records(self, episodes: list[Past], found: Scores) -> None:
+    def _write_records(self, episodes: list[Past], found: Scores, broken: Mapping[tuple[str, str], str]) -> None:
         by_store: dict[str, list[TrialRecord]] = {name: [] for name in self._stores}
         for past in episodes:
             decision = found.decisions.get(past.number)
-            record = past.record(self.id, decision.total if decision else None)
+            why = broken.get((past.id, past.condition.part), "")
+            record = past.record(self.id, decision.total if decision else None, why)
             by_store[RUN_FILE if record.experiment == self.id else PARTS_RECORD].append(record)
         for name, records in by_store.items():
             rewrite(self._stores[name], records)

@@ -198,7 +198,8 @@ class CaseRecord:
         id: as in trials and scores.
         source: "" for Merton's own, else the name of the import.
         task, seed, distortion, level: as in `TestCase`.
-        reference_image: SHA-256 of the undistorted picture's file; None if not known.
+        reference_image: SHA-256 of the undistorted picture's file, or of a scene's first pictures
+            (`merton.episodes.pairs.frame_sha256`); None if not known.
     """
 
     id: str
