@@ -26,7 +26,7 @@ SECTIONS = {
     ),
     "Experiments": (
         *("use/experiments", "use/tasks", "use/adding_a_task", "use/scenes", "use/distortions"),
-        *("reference/scores", "use/attribution", "use/gate"),
+        *("reference/scores", "use/attribution", "use/gate", "use/episodes"),
     ),
     "Models and images": (
         *("use/models", "use/adding_a_model", "use/serving", "use/adding_a_distortion", "use/dataset"),

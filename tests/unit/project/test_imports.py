@@ -74,7 +74,8 @@ FORMULAS = {
     ),
     "results": (ACTION, SPLITS),
 }
-"""The definitions of scores, the form of an action and the names of splits know no robot and no model, so these wings may use them."""
+"""The definitions of scores, the form of an action and the names of splits know no robot and no model, so these wings
+may use them."""
 DISTORTIONS = "merton.perception.distortion"
 """Names and families of the distortions, by which the site groups test cases."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
@@ -16,13 +16,24 @@ from merton.episodes.shown import EpisodePictures, ShownPart, pictures_seed
 from merton.errors import InputError
 from merton.world.observation import Image
 
-if TYPE_CHECKING:
-    from merton.episodes.run import EpisodesRun
-
 MOST_PICTURES = 8
 """Steps of which the pictures are kept, at most."""
 MOST_ROWS = 512
 """Rows of an undistorted episode's answers that are kept for the spread, at most: of more, every second answer."""
+
+
+class Recorder(Protocol):
+    """The run that an episode belongs to (`merton.episodes.run.EpisodesRun`)."""
+
+    @property
+    def design(self) -> Design:
+        """The conditions of its scenes."""
+
+    def ended(self, episode: Episode, success: bool | None, why: str) -> bool:
+        """See `Episode.end`."""
+
+    def lost(self, episode: Episode, why: str) -> bool:
+        """See `Episode.lost`."""
 
 
 class Episode:
@@ -38,7 +49,7 @@ class Episode:
     """
 
     def __init__(
-        self, run: EpisodesRun, number: int, agent: str, task: str, name: str, scene: int, condition: Condition,
+        self, run: Recorder, number: int, agent: str, task: str, name: str, scene: int, condition: Condition,
         recorded: bool,
     ) -> None:  # fmt: skip
         self.run, self.number, self.agent, self.task, self.name, self.scene = run, number, agent, task, name, scene

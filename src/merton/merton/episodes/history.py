@@ -8,6 +8,7 @@ from typing import Any
 
 from merton.episodes.design import Condition
 from merton.episodes.journal import Line
+from merton.episodes.names import safe_part
 from merton.errors import ErrorCode
 from merton.experiment.subsets import WHOLE
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
@@ -80,8 +81,6 @@ class Past:
     @property
     def folder(self) -> str:
         """Of its files, in the run's folder."""
-        from merton.episodes.names import safe_part
-
         part = self.condition.part
         return f"trials/{self.id}" if part == WHOLE else f"parts/{safe_part(part)}/{self.id}"
 

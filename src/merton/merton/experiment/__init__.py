@@ -5,6 +5,7 @@ __all__ = [
     "changes",
     "dry_run",
     "failed_models",
+    "fields",
     "film",
     "filming",
     "films",
