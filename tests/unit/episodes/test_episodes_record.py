@@ -124,6 +124,21 @@ def test_no_second_process_writes_a_run(tmp_path: Path) -> None:
         run.begin("a", "push-v3", 0)
 
 
+def test_a_run_goes_on_with_the_design_that_it_began_with_alone(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**about, "reference_width_px": 320}))
+    with pytest.raises(InputError, match="hold at 320 pixels, and today's hold at 640"):
+        EpisodesRun.open(run)
+    (run / "run.json").write_text(json.dumps(about))
+    design = (run / "design.yaml").read_text()
+    (run / "design.yaml").write_text(design.replace("jpeg", "lens_blur"))
+    with pytest.raises(InputError, match=r"design\.yaml is not the design that the run began with"):
+        EpisodesRun.open(run)
+    (run / "design.yaml").write_text(design)
+    EpisodesRun.open(run).close()
+
+
 def test_a_torn_last_line_is_cut_off_and_said(tmp_path: Path) -> None:
     run = made(tmp_path)
     whole = (run / JOURNAL).read_bytes()

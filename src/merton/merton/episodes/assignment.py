@@ -33,7 +33,7 @@ class Assignment:
 
     def next(self, agent: str, task: str, scene: int) -> Condition | None:
         """The first condition of the scene that the agent has not been given; None if it has been given all."""
-        taken = self._taken.get((agent, task, scene), frozenset())
+        taken = self._taken.get((agent, task, scene), set())
         return next((one for one in self.order(task, scene) if one not in taken), None)
 
     def take(self, agent: str, task: str, scene: int, condition: Condition) -> bool:

@@ -39,7 +39,7 @@ from merton.episodes.scores import Decision, Scores, detail
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.run_names import DESIGN_FILE as DESIGN
 from merton.experiment.run_names import EPISODES as KIND
-from merton.files import UNFINISHED, write_file
+from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.results.database import RUN_FILE
 from merton.results.records import CaseRecord, TestCase, TrialRecord
@@ -186,6 +186,20 @@ def _provenance(name: str, design: Design, text: str, source: Mapping[str, Any])
         "reference_width_px": REFERENCE_WIDTH_PX,
         "source": dict(source),
     }
+
+
+def check_unchanged(path: Path) -> None:
+    """Raise InputError if a run cannot go on as it began: with another design, or other widths of the levels."""
+    about = json_object(path / "run.json") or {}
+    if about.get("design_sha256") not in (None, file_sha256(path / DESIGN)):
+        raise InputError(
+            f"{path / DESIGN} is not the design that the run began with: put it back, or start a new run with it"
+        )
+    if (held := about.get("reference_width_px", REFERENCE_WIDTH_PX)) != REFERENCE_WIDTH_PX:
+        raise InputError(
+            f"{path} began with levels of distortion that hold at {held} pixels, and today's hold at "
+            f"{REFERENCE_WIDTH_PX} pixels: start a new run"
+        )
 
 
 def register(path: Path, design: Design, until: ExitStack) -> tuple[str, dict[str, ResultStore]]:

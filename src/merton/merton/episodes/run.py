@@ -22,6 +22,7 @@ from merton.episodes.folder import (
     DESIGN,
     PARTS_RECORD,
     amend,
+    check_unchanged,
     make_folder_of_run,
     register,
     register_scenes,
@@ -67,6 +68,7 @@ class EpisodesRun:
         self._closed = False
         try:
             self._until.enter_context(locked_folder(self.path, WORK))
+            check_unchanged(self.path)
             self.design: Design = load(self.path / DESIGN, Design)
             self._journal = Journal(self.path / JOURNAL)
             self._until.callback(self._journal.close)
@@ -98,7 +100,7 @@ class EpisodesRun:
         """Open a run to go on with it.
 
         Raises:
-            InputError: there is none, or another process has it open.
+            InputError: there is none, another process has it open, or its design is not the one that it began with.
             FileError: its design or its journal is damaged.
         """
         return cls(Path(path))
