@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -222,8 +223,13 @@ with EpisodesRun.open(Path(sys.argv[1])) as run:
 """
 
 
-def killed(run: Path, after_s: float) -> list[str]:
-    """The lines that a recorder acknowledged before it was killed, that long after it opened the run."""
+def killed(run: Path, ends: int, share: float) -> list[str]:
+    """The lines that a recorder acknowledged before it was killed: in the midst of the episode after so many.
+
+    Args:
+        ends: at least 1.
+        share: of the time that the episode before took, after which it is killed.
+    """
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(run)],
         stdout=subprocess.PIPE,
@@ -232,10 +238,14 @@ def killed(run: Path, after_s: float) -> list[str]:
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "open\n"
+    told = ""
+    for _ in range(ends):
+        began_s = time.monotonic()
+        told += child.stdout.readline()
     with suppress(subprocess.TimeoutExpired):
-        child.wait(after_s)
+        child.wait(share * (time.monotonic() - began_s))
     child.send_signal(signal.SIGKILL)
-    told = child.stdout.read()
+    told += child.stdout.read()
     child.wait(60)
     child.stdout.close()
     return told[: told.rfind("\n") + 1].splitlines()
@@ -247,13 +257,13 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_by_20_kills(tmp_path: 
     EpisodesRun.create(tmp_path, design, "run").close()
     run, rng, told = tmp_path / "run", np.random.default_rng(0), []
     for _ in range(20):
-        told += killed(run, float(rng.uniform(0.0, 0.3)))
+        told += killed(run, int(rng.integers(1, 4)), float(rng.uniform(0.0, 1.5)))
     with EpisodesRun.open(run) as opened:
         given_up = sum(past.lost is not None and past.lost["why"] == DIED for past in opened.episodes())
     found = EpisodesFolder.read(run)
     ids = [past.case.id for past in found.episodes if past.is_recorded and past.end is not None]
     acknowledged = {line.split()[1] for line in told}
-    assert len(told) == len(acknowledged) >= 10
+    assert len(told) == len(acknowledged) >= 20
     assert acknowledged <= set(ids)
     assert len(ids) == len(set(ids)) == len(found.records())
     assert {record.case.id for record in found.records()} == set(ids)
