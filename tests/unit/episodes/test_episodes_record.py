@@ -205,50 +205,58 @@ def test_a_refresh_changes_nothing_where_nothing_is_new(tmp_path: Path) -> None:
     assert before == {file: file.read_bytes() for file in before}
 
 
-CHILD = """
-import sys
+PARENT = """
+import os, sys
 from pathlib import Path
 from merton.episodes.run import EpisodesRun
 from scripted_episodes import act
-with EpisodesRun.open(Path(sys.argv[1])) as run:
-    print("open", flush=True)
-    number = 0
-    while True:
-        episode = run.begin("policy", "push-v3", number % 5)
-        act(episode, 2)
-        episode.end(True)
-        if episode.recorded:
-            print(episode.number, episode.condition.case(episode.task, episode.scene).id, flush=True)
-        number += 1
+
+def record(path):
+    with EpisodesRun.open(path) as run:
+        print("open", os.getpid(), flush=True)
+        number = 0
+        while True:
+            episode = run.begin("policy", "push-v3", number % 5)
+            act(episode, 2)
+            episode.end(True)
+            if episode.recorded:
+                print(episode.number, episode.condition.case(episode.task, episode.scene).id, flush=True)
+            number += 1
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        record(Path(sys.argv[1]))
+    os.waitpid(child, 0)
+    print("killed", flush=True)
 """
+"""A program that imports once and forks a recorder for each line that it reads."""
 
 
-def killed(run: Path, ends: int, share: float) -> list[str]:
+def killed(parent: subprocess.Popen[str], ends: int, share: float) -> list[str]:
     """The lines that a recorder acknowledged before it was killed: in the midst of the episode after so many.
 
     Args:
         ends: at least 1.
         share: of the time that the episode before took, after which it is killed.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(run)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "open\n"
-    told = ""
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write("go\n")
+    parent.stdin.flush()
+    word, number = parent.stdout.readline().split()
+    assert word == "open"
+    told = []
     for _ in range(ends):
         began_s = time.monotonic()
-        told += child.stdout.readline()
+        told.append(parent.stdout.readline())
     with suppress(subprocess.TimeoutExpired):
-        child.wait(share * (time.monotonic() - began_s))
-    child.send_signal(signal.SIGKILL)
-    told += child.stdout.read()
-    child.wait(60)
-    child.stdout.close()
-    return told[: told.rfind("\n") + 1].splitlines()
+        parent.wait(share * (time.monotonic() - began_s))
+    os.kill(int(number), signal.SIGKILL)
+    while (line := parent.stdout.readline()) not in ("killed\n", ""):
+        told.append(line)
+    assert line == "killed\n"
+    return [line.removesuffix("\n") for line in told]
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_doubled_by_20_kills(tmp_path: Path) -> None:
@@ -256,8 +264,16 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_by_20_kills(tmp_path: 
     design = Design(name="some", distortions=names, levels=(1, 2, 3, 4, 5))
     EpisodesRun.create(tmp_path, design, "run").close()
     run, rng, told = tmp_path / "run", np.random.default_rng(0), []
-    for _ in range(20):
-        told += killed(run, int(rng.integers(1, 4)), float(rng.uniform(0.0, 1.5)))
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(run)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    with parent:
+        for _ in range(20):
+            told += killed(parent, int(rng.integers(1, 4)), float(rng.uniform(0.0, 1.5)))
     with EpisodesRun.open(run) as opened:
         given_up = sum(past.lost is not None and past.lost["why"] == DIED for past in opened.episodes())
     found = EpisodesFolder.read(run)
