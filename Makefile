@@ -48,7 +48,7 @@ bench: develop ## measure; writes build/bench.json and docs/reference/performanc
 	@$(RUN) $(BIN)/python tools/bench/bench_page.py build/bench.json docs/reference/performance.md
 
 # Every extra but lerobot, which wants a torch of its own.
-LOCKED := sim serve recording rerun remote models dataset iqa quality lab postgres cluster curation people
+LOCKED := sim serve recording rerun remote models dataset iqa quality lab frame wandb mlflow tensorboard postgres cluster curation people
 
 lock: setup ## write requirements/lock.txt from pyproject.toml: what it pins stays if it may; remove it first to pin the newest
 	@$(BIN)/pip install -q --disable-pip-version-check $(addprefix -c ,$(wildcard requirements/lock.txt)) uv

@@ -25,10 +25,14 @@ NOT_IN_THE_LAB = {
     "cluster": "260 MB, for a cluster of machines",
     "curation": "benchmarks are curated at a desk; the sandbox needs namespaces that Docker forbids",
     "dataset": "merton-studies brings it",
+    "frame": "notebooks are at a desk",
     "iqa": "metrics of image quality are trained at a desk; those that ship need nothing",
     "lerobot": "wants an environment of its own",
+    "mlflow": "runs are logged from a desk",
     "quality": "image quality metrics are desk work",
     "rerun": "a viewer is for a desk with a screen",
+    "tensorboard": "runs are logged from a desk",
+    "wandb": "runs are logged from a desk",
 }
 
 

@@ -74,12 +74,10 @@ def run_named(name: Path | None) -> Path | None:
 
 
 def record_named(name: str) -> str:
-    """The record that an argument names: a URL or file as it is, else a run; `latest` is always a run."""
-    from merton.experiment.run_names import LATEST
+    """The record that an argument names; see `merton.experiment.run_names.find_record`."""
+    from merton.experiment.run_names import find_record
 
-    if name != LATEST and ("://" in name or Path(name).exists() or Path(name).suffix):
-        return name
-    return str(run_named(Path(name)))
+    return find_record(name)
 
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", callback=run_named, help="A run: its folder, its name or latest.")]

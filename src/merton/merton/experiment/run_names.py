@@ -99,6 +99,17 @@ def find_run(name: str | Path, runs: Path = RUNS) -> Path:
     raise InputError(f"there is no run {str(name)!r}; {hint}`merton runs` lists all, and {LATEST!r} names the newest")
 
 
+def find_record(name: str | Path, runs: Path = RUNS) -> str:
+    """The record that a user named: an address or a path as it is, else the folder of a run; `latest` is always a run.
+
+    Raises InputError as `find_run`.
+    """
+    text = str(name)
+    if text != LATEST and ("://" in text or Path(name).exists() or Path(name).suffix):
+        return text
+    return str(find_run(name, runs))
+
+
 def latest_run(runs: Path, experiment_file: Path, text: str | None = None) -> RunDirectory:
     """The newest run of the same experiment below `runs`; raises InputError if there is none.
 

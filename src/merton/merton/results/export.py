@@ -86,8 +86,7 @@ def export(
     """
     if path.suffix not in _WRITERS:
         raise InputError(f"cannot export to {path.name!r}: its name must end in one of {', '.join(sorted(_WRITERS))}")
-    if table not in (names := [*TABLES, *COMPUTED]):
-        raise UnknownNameError("table", table, names)
+    _check_table(table)
     with store.database.reading() as connection:
         kinds, each = _rows(store, connection, table)
         if further:
@@ -106,6 +105,28 @@ def export(
                 return _WRITERS[path.suffix](file, kinds, each(), about)
         except OSError as error:
             raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
+
+
+def table_rows(
+    store: ResultStore,
+    table: str = "trials",
+    further: Mapping[str, Mapping[tuple[str, str], float]] = MappingProxyType({}),
+) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
+    """Column to its type ("string", "int64" or "float64"), and the rows of a table; None is an unknown value.
+
+    Arguments and errors as of `export`.
+    """
+    _check_table(table)
+    with store.database.reading() as connection:
+        kinds, each = _rows(store, connection, table)
+        if further:
+            kinds, each = _widened(kinds, each, further)
+        return kinds, list(each())
+
+
+def _check_table(table: str) -> None:
+    if table not in (names := [*TABLES, *COMPUTED]):
+        raise UnknownNameError("table", table, names)
 
 
 def _rows(store: ResultStore, connection: sa.Connection, table: str) -> tuple[dict[str, str], Callable[[], Rows]]:

@@ -16,6 +16,7 @@ __all__ = [
     "gate",
     "gate_files",
     "gate_page",
+    "loaded",
     "models",
     "models_finding",
     "outputs",
