@@ -27,6 +27,7 @@ from merton.cli.changing import (
 )
 from merton.cli.console import STDERR, AllOption, Run, from_here, own_command, print_err, print_out, working
 from merton.cli.continuation import continuation_of
+from merton.cli.logging_to import LogToOption, logger
 from merton.cli.run_in_process import Workers, begun_otherwise, run_here
 from merton.cli.sweeping import run_sweep
 from merton.cli.tree import needs
@@ -217,12 +218,15 @@ def report_command(
     run: Run,
     open_report: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     everything: AllOption = False,
+    log_to: LogToOption = None,
 ) -> None:
     """Write the report of a run again, and show its board; with --open the page shows it."""
     from merton.cli.run_list import show_page
     from merton.experiment.run import RunDirectory
 
+    logs = logger(log_to)
     page = _conclude(RunDirectory(run), everything, shows_board=everything or not open_report)
+    logs(run)
     if open_report:
         show_page(page)
 

@@ -25,6 +25,7 @@ __all__ = [
     "rerun_sample",
     "sections",
     "thresholds",
+    "trackers",
     "values",
     "variance",
 ]
