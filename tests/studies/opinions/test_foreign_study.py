@@ -11,6 +11,7 @@ from foreign_images import HARM, NAMED, SEVERITIES, TYPES, quality, write_foreig
 from merton.perception.dataset.foreign import read_foreign
 from merton.perception.dataset.importing import import_dataset
 from merton_studies.annotate.opinions import read_annotations
+from merton_studies.annotate.views import scenes_of
 from merton_studies.iqa.judged import read_judged
 from merton_studies.iqa.metric_table import columns
 from merton_studies.opinions.claims import NO_TYPE
@@ -109,3 +110,8 @@ def test_a_reference_with_fewer_tasks_has_its_sum_scaled_to_five(tmp_path: Path)
     sums = dict(zip(found.reference_id.tolist(), found.values["cognition"][0].tolist(), strict=True))
     assert (sums["one"], sums["two"]) == (2.5, 3.75)
     assert np.isnan(sums["torn"])  # one of its two tasks has no score
+
+
+def test_the_scenes_of_imported_references_are_those_of_the_table(dataset: Path) -> None:
+    """Two references show each scene; each by itself would make intervals too narrow."""
+    assert scenes_of(dataset) == {f"view{number:03}": f"place{number // 2:02}" for number in range(8)}

@@ -50,7 +50,7 @@ def scene_of(reference: ReferenceImage) -> str:
 def scenes_of(dataset: Path) -> dict[str, str]:
     """The scene of every reference of a dataset's folder, by id; raises InputError if its table cannot be read."""
     rows = read_table(dataset / layout.REFERENCE_TABLE)
-    return {row["id"]: scene_of(ReferenceImage(row["id"], row["domain"], row["perspective"], (), "")) for row in rows}
+    return {row["id"]: scene_of(ReferenceImage.of_row(row)) for row in rows}
 
 
 def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instruction: str, seed: int) -> Observation:
