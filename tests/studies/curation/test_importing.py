@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from merton.cli.main import app
 from merton.errors import InputError
 from merton_studies.curation.importing.answers import open_answer, open_answers
 from merton_studies.curation.importing.choices import choices_in, choices_of, form_of
@@ -323,3 +325,12 @@ def test_choices_and_answers_are_read_in_one_form() -> None:
     ]
     assert open_answers(["two", "a pair"]) == ("free_text", "two", ("a pair",))
     assert open_answers([" "]) == ("free_text", "", ())
+
+
+def test_the_command_counts_what_it_joined(tmp_path: Path) -> None:
+    for name, rows in (("one", MMBENCH[:1]), ("two", [])):
+        table = parquet(tmp_path, rows or MMBENCH[1:2], f"{name}.parquet", image=IMAGE)
+        import_pool("parquet", table, tmp_path / name, BenchmarkSource(name=name))
+    line = ["curate", "join", str(tmp_path / "one"), str(tmp_path / "two"), "--out", str(tmp_path / "all")]
+    result = CliRunner().invoke(app, line)
+    assert result.stdout.splitlines() == [f"2 questions of 2 sources: {tmp_path / 'all'}"]

@@ -13,6 +13,7 @@ __all__ = [
     "merge",
     "metrics",
     "parquet",
+    "parts",
     "peers",
     "records",
     "schema",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from merton.errors import InputError, UnknownNameError, did_you_mean
+from merton.errors import InputError, UnknownNameError
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
+from merton.results.parts import check_parts, column_of
 from merton.results.tables import READABLE, named_rows, plain_number, plain_text
 from merton.results.text import one_line
 from merton_studies.annotate.dataset import REFERENCE
@@ -27,19 +28,6 @@ _ALSO = {"reference": ("reference_id",)}
 Row = tuple[str, dict[str, Any]]
 
 
-def named_columns(texts: Iterable[str], parts: Mapping[str, str]) -> dict[str, str]:
-    """Part to column, from texts such as "answer=Output"; raises InputError for another text, or no such part."""
-    found = {}
-    for text in texts:
-        part, sign, name = text.partition("=")
-        if not sign or not name:
-            raise InputError(f"--column {text} is not of the form PART=NAME, such as {next(iter(parts))}=NAME")
-        if part not in parts:
-            raise UnknownNameError("part of a row", part, parts)
-        found[part] = name
-    return found
-
-
 def rows_of(table: Path, parts: Mapping[str, str], columns: Mapping[str, str]) -> tuple[list[Row], list[str]]:
     """The rows of a table, part to cell, and the columns that are none of the parts.
 
@@ -49,26 +37,16 @@ def rows_of(table: Path, parts: Mapping[str, str], columns: Mapping[str, str]) -
         columns: part to the column that holds it, where that is called otherwise.
 
     Raises:
-        InputError: no such table, no row, or a column that was named is not there.
+        InputError: no such table, no row, no such part, or a column that was named is not there.
     """
+    check_parts(columns, parts)
     rows = list(named_rows(table, READABLE))
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     if not rows:
         raise InputError(f"{table}: has no row")
-    for part, name in columns.items():
-        if name not in there:
-            raise InputError(
-                f"{table}: there is no column {one_line(name, 40)!r} for {part}; {did_you_mean(name, there)}it has: "
-                f"{', '.join(one_line(other, 40) for other in there)}"
-            )
-    taken = set(columns.values())
-    column_of = dict(columns)
-    for part in parts:
-        names = [name for name in (part, *_ALSO.get(part, ())) if name in there and name not in taken]
-        if part not in columns and names:
-            column_of[part] = names[0]
-    unused = [name for name in there if name not in column_of.values()]
-    return [(where, {part: row.get(name) for part, name in column_of.items()}) for where, row in rows], unused
+    holding = column_of(str(table), there, parts, columns, _ALSO)
+    unused = [name for name in there if name not in holding.values()]
+    return [(where, {part: row.get(name) for part, name in holding.items()}) for where, row in rows], unused
 
 
 def text_in(cells: Mapping[str, Any], part: str) -> str:

@@ -111,12 +111,12 @@ def annotate_command(
 
 def _import(dataset: Path, tables: list[Path], out: Path, column: list[str]) -> None:
     """Score the answers and actions in tables."""
+    from merton.cli.columns import named_columns
     from merton.study.report import write_models_page
-    from merton_studies.annotate.answers import PARTS, import_answers
-    from merton_studies.annotate.foreign import named_columns
+    from merton_studies.annotate.answers import import_answers
     from merton_studies.annotate.tables import SCORES
 
-    columns = named_columns(column, PARTS)
+    columns = named_columns(column)
     with working("reading and scoring"):
         found = import_answers(dataset, tables, out, columns)
         write_models_page(out / SCORES, out / PAGE)

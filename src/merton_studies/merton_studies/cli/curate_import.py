@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from merton.cli.columns import columns_by_part
 from merton.cli.console import print_out, progress
 from merton.cli.tree import needs
 from merton.errors import InputError
@@ -45,19 +46,13 @@ def import_command(
                 f"the source of the form {form} is described already; leave --source, --licence and the like out"
             )
         named = BenchmarkSource(name=source or path.resolve().stem, **about)
-    columns: dict[str, tuple[str, ...]] = {}
-    for text in column or ():
-        part, sign, name = text.partition("=")
-        if not sign or not name:
-            raise InputError(f"--column {text} is not of the form PART=NAME, such as text=Question")
-        columns[part] = (*columns.get(part, ()), name)
     with progress("importing") as on_progress:
         done = importers.import_pool(
             form,
             path,
             out,
             named,
-            columns=columns,
+            columns=columns_by_part(column),
             split=split,
             pictures=pictures,
             frames=frames,
@@ -67,7 +62,7 @@ def import_command(
         print_out(remark)
     unknown = sum(not question.answer for question in done.pool.questions)
     if unknown:
-        print_out(f"{unknown} questions have no answer.")
+        print_out(f"{counted(unknown, 'question')} {'has' if unknown == 1 else 'have'} no answer.")
     for one in done.pool.sources.values():
         if not one.licence:
             print_out(f"{one.name} has no licence: say which by --licence before the pool is passed on.")
@@ -84,4 +79,4 @@ def join_command(
 
     with progress("copying pictures") as on_progress:
         joined = importers.join(pools, out, on_progress)
-    print_out(f"{len(joined.questions)} questions of {len(joined.sources)} sources: {out}")
+    print_out(f"{counted(len(joined.questions), 'question')} of {counted(len(joined.sources), 'source')}: {out}")

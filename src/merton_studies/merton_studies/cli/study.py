@@ -120,12 +120,12 @@ def import_command(
     Columns: image, or reference, distortion and level; score, or cognition, decision and their dimensions; and perhaps
     rater, or sd and n of a mean.
     """
-    from merton_studies.annotate.foreign import named_columns
-    from merton_studies.annotate.foreign_opinions import PARTS, import_opinions
+    from merton.cli.columns import named_columns
+    from merton_studies.annotate.foreign_opinions import import_opinions
     from merton_studies.opinions.whose import whose
 
     with working("reading the scores"):
-        columns = named_columns(column or [], PARTS)
+        columns = named_columns(column)
         found, remarks = import_opinions(scores, dataset, out, scale, better, label, columns)
     for remark in remarks:
         print_err(remark)

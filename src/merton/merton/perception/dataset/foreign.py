@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, UnknownNameError, did_you_mean
+from merton.errors import InputError, UnknownNameError
 from merton.perception.dataset.databases import DATABASES, layout_of, read_copies
 from merton.perception.dataset.tags import CATEGORIES, TASKS_PER_IMAGE
+from merton.results.parts import check_parts, column_of, listed
 from merton.results.tables import READABLE, named_rows, plain_number, plain_text, point_wanted
 from merton.results.text import one_line
 
@@ -132,39 +133,29 @@ def _of_folder(folder: Path, name: str) -> ForeignSet:
 
 
 def _of_table(file: Path, columns: Mapping[str, str], pictures: Path) -> tuple[list[ForeignRow], tuple[str, ...]]:
-    for part in columns:
-        if part not in PARTS:
-            raise UnknownNameError("part of a row", part, PARTS)
+    check_parts(columns, PARTS)
     rows = list(named_rows(file, READABLE))
     if not rows:
         raise InputError(f"{file} has no row")
     there = list(dict.fromkeys(name for _, row in rows for name in row))  # lines of JSON may have different keys
-    column_of = _column_of(str(file), there, columns)
-    found = [_row(where, {part: row.get(name) for part, name in column_of.items()}, pictures) for where, row in rows]
-    _refuse_merged([(where, text) for where, row in rows if (text := plain_text(row.get(column_of["type"])))])
-    unused = [one_line(name, 40) for name in there if name not in column_of.values()]
+    holding = column_of(str(file), there, PARTS, columns)
+    _refuse_missing(str(file), there, holding)
+    found = [_row(where, {part: row.get(name) for part, name in holding.items()}, pictures) for where, row in rows]
+    _refuse_merged([(where, text) for where, row in rows if (text := plain_text(row.get(holding["type"])))])
+    unused = [one_line(name, 40) for name in there if name not in holding.values()]
     return found, (f"columns that are not used: {', '.join(unused)}",) if unused else ()
 
 
-def _column_of(where: str, row: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Part to its column; raises InputError where one that was named, or one that is needed, is not there."""
-    for part, name in columns.items():
-        if name not in row:
-            raise InputError(
-                f"{where}: there is no column {one_line(name, 40)!r} for {part}; {did_you_mean(name, row)}"
-                f"the table has: {', '.join(one_line(other, 40) for other in row)}"
-            )
-    taken = set(columns.values())
-    found = {part: part for part in PARTS if part in row and part not in columns and part not in taken} | dict(columns)
+def _refuse_missing(where: str, there: Sequence[str], found: Mapping[str, str]) -> None:
+    """Raise InputError where no column holds a part that is needed, or two say how strong a copy is."""
     for part in ("reference", "distorted", "type"):
         if part not in found:
             raise InputError(
                 f"{where}: no column holds {PARTS[part]}; call it {part}, or name it: --column {part}=NAME. The table "
-                f"has: {', '.join(one_line(other, 40) for other in row)}"
+                f"has: {listed(there)}"
             )
     if {"level", "severity"} <= set(found):
         raise InputError(f"{where}: both {found['level']} and {found['severity']} say how strong a copy is; name one")
-    return found
 
 
 def _row(where: str, cells: Mapping[str, Any], pictures: Path) -> ForeignRow:
