@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.files import write_file
+from merton.perception.dataset import layout
 from merton.results.parquet import metadata, parquet_bytes, read_columns, require_pyarrow
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
@@ -170,8 +171,8 @@ def read_images(dataset: Path) -> Images:
 
     Raises InputError if it has no manifest or no table of references, or these do not belong together.
     """
-    manifest = read_columns(dataset / "manifest.parquet", _IMAGE_COLUMNS)
-    references = read_columns(dataset / "references.parquet", ("id", *_REFERENCE_COLUMNS))
+    manifest = read_columns(dataset / layout.MANIFEST, _IMAGE_COLUMNS)
+    references = read_columns(dataset / layout.REFERENCE_TABLE, ("id", *_REFERENCE_COLUMNS))
     row_of = {name: row for row, name in enumerate(references.column("id").to_pylist())}
     ids = manifest.column("reference_id").to_pylist()
     unknown = next((name for name in ids if name not in row_of), None)

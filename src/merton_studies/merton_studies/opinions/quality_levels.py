@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from merton.errors import UnknownNameError
+from merton.perception.dataset import layout
 from merton.results.parquet import read_columns
 from merton.study.outputs import DIMENSIONS
 from merton_studies.opinions.opinion_tables import Opinions
@@ -36,7 +37,7 @@ def at_quality_levels(opinions: Opinions, dataset: Path, metric: str = "ssim") -
     """
     if metric not in METRICS:
         raise UnknownNameError("metric of quality levels", metric, METRICS)
-    table = read_columns(dataset / "manifest.parquet", ("reference_id", "distortion", "level", metric))
+    table = read_columns(dataset / layout.MANIFEST, ("reference_id", "distortion", "level", metric))
     columns = [table.column(name).to_pylist() for name in ("reference_id", "distortion", "level", metric)]
     value_of = {(reference, name, level): value for reference, name, level, value in zip(*columns, strict=True)}
     keys = zip(opinions.reference_id.tolist(), opinions.distortion.tolist(), opinions.level.tolist(), strict=True)

@@ -111,7 +111,7 @@ def _long_tail(
     ratings = np.array([cases[name].mean for name in order])
     hardest = float(ratings[0])
     fitted = rated.likelihood if method == "likelihood" else None
-    scored = _means_on(order[0], table)
+    scored = _means_on(np.flatnonzero(table.cases == table.case_ids.index(order[0])), table)
     beyond = [
         Beyond(f"target {100 * p:g} %", at, None, "", True, _shares(at, ratings), on_hardest=p)
         for p, at in ((p, oracle(hardest, p)) for p in reversed(MASTERY))
@@ -168,9 +168,10 @@ def _hardest(
 ) -> tuple[HardCase, ...]:
     best_first = {name: rank for rank, name in enumerate(sorted(agents, key=lambda name: (-agents[name].mean, name)))}
     found = []
+    number_of = {name: number for number, name in enumerate(table.case_ids)}
     for name in chosen:
-        rows = _rows_of(name, table)
-        means = _means_on(name, table)
+        rows = np.flatnonzero(table.cases == number_of[name])
+        means = _means_on(rows, table)
         ranked = sorted(means, key=lambda agent: (-means[agent], best_first[agent]))
         found.append(
             HardCase(
@@ -186,12 +187,7 @@ def _hardest(
     return tuple(found)
 
 
-def _rows_of(case: str, table: MatchTable) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    return np.flatnonzero(table.cases == table.case_ids.index(case))
-
-
-def _means_on(case: str, table: MatchTable) -> dict[str, float]:
-    """Agent to its mean score, 0..1, on a case that it met."""
-    rows = _rows_of(case, table)
+def _means_on(rows: np.ndarray[tuple[int], np.dtype[np.intp]], table: MatchTable) -> dict[str, float]:
+    """Agent to its mean score, 0..1, on the case of these rows of the table."""
     players = table.agents[rows]
     return {table.agent_ids[i]: float(table.scores[rows][players == i].mean()) for i in np.unique(players)}

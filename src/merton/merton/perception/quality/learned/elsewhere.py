@@ -25,7 +25,7 @@ from merton.errors import InfrastructureError, InputError, MissingDependencyErro
 from merton.files import locked_folder
 from merton.perception.quality import pyiqa_trainer
 from merton.perception.quality.learned.base import ELSEWHERE
-from merton.perception.quality.learned.metric import WEIGHTS, check_epochs, check_labels, check_references
+from merton.perception.quality.learned.metric import WEIGHTS, check_epochs, check_references, checked_labels
 from merton.perception.quality.learned.prepared import Item
 from merton.perception.quality.learned.pyiqa_networks import EPOCHS, NETWORKS, RATE, Network
 from merton.perception.quality.learned.weights import (
@@ -98,9 +98,7 @@ class ElsewhereMetric:
         cache: Path | None = None,
     ) -> Path:
         """As `TrainableMetric.train`, and raises InfrastructureError if the process of pyiqa fails."""
-        labels = np.asarray(labels, np.float64)
-        check_references(self, pairs)
-        check_labels(self.name, pairs, labels)
+        labels = checked_labels(self, pairs, labels)
         epochs = check_epochs(self.name, EPOCHS if epochs is None else epochs)
         there = environment()
         card = make_card(self.name, self.version, pairs, labels, seed, epochs, there)

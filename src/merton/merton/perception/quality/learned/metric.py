@@ -104,9 +104,7 @@ class LearnedMetric(ABC):
         cache: Path | None = None,
     ) -> Path:
         """As `TrainableMetric.train`."""
-        labels = np.asarray(labels, np.float64)
-        check_references(self, pairs)
-        check_labels(self.name, pairs, labels)
+        labels = checked_labels(self, pairs, labels)
         torch = require("torch", "iqa", f"the training of {self.name}")
         from merton.perception.quality.learned import train
 
@@ -168,6 +166,19 @@ def check_epochs(name: str, epochs: int) -> int:
     if epochs < 1:
         raise InputError(f"{name} is trained for at least 1 epoch, not {epochs}")
     return epochs
+
+
+def checked_labels(
+    metric: TrainableMetric, pairs: Sequence[ImagePair], labels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The labels (n,) from which a metric is to learn, as float64.
+
+    Raises InputError for images without the reference that the metric needs, and as `check_labels`.
+    """
+    found = np.asarray(labels, np.float64)
+    check_references(metric, pairs)
+    check_labels(metric.name, pairs, found)
+    return found
 
 
 def check_labels(name: str, pairs: Sequence[ImagePair], labels: NDArray[np.float64]) -> None:
