@@ -347,3 +347,26 @@ def test_names_are_safe_on_a_terminal(taxonomy: Taxonomy) -> None:
     text = render_board(named(boards(worked("\x1b[31m\u202eevil"), taxonomy), "core-capabilities"))
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_a_total_that_is_less_certain_than_its_columns_is_explained(taxonomy: Taxonomy) -> None:
+    """Two questions each: Student's quantile of their two degrees of freedom is 4.30, a coin's 1.96."""
+    few = [
+        item
+        for name in ("Basic Planning", "Visual Reference Planning")
+        for item in items("a", "EB-ALFRED", name, [1, 0])
+    ]
+    board = named(boards(few, taxonomy), "benchmark-eb-alfred")
+    widths = [cell.interval[1] - cell.interval[0] for cell in row(board, "a").cells if cell.interval]
+    total = row(board, "a").total.interval
+    assert total is not None
+    assert total[1] - total[0] > max(widths)
+    (warning,) = (one for one in board.warnings if "wider" in one)
+    assert warning.startswith("total: of 1 agent its interval is wider than those of the columns")
+    assert warning in " ".join(render_board(board, 400).split())
+    many = [
+        item
+        for name in ("Basic Planning", "Visual Reference Planning")
+        for item in items("a", "EB-ALFRED", name, [1, 0] * 10)
+    ]
+    assert not [one for one in named(boards(many, taxonomy), "benchmark-eb-alfred").warnings if "wider" in one]

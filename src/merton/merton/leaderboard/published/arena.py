@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from merton.leaderboard.board import NOT_MEASURED, Board, BoardCell, BoardRow, missing_cell, ranked, total_cell
 from merton.leaderboard.published.items import COLUMNS, MAXIMUM, ORIGINAL, Entrant, ItemScore, Scores, own, read_items
 from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, word
+from merton.results.text import counted
 
 __all__ = ["COLUMNS", "MAXIMUM", "ORIGINAL", "ItemScore", "boards", "read_items"]
 
@@ -53,7 +54,23 @@ def _board(
         total, cells = row(entrant)
         about = {"type": scores.types[entrant.agent], "source": entrant.source}
         rows.append(BoardRow(entrant.agent, None, total, tuple(cells), **about))
-    return Board(name, title, note, tuple(columns), ranked(rows), MAXIMUM, warnings)
+    return Board(name, title, note, tuple(columns), ranked(rows), MAXIMUM, (*warnings, *_wide_totals(rows)))
+
+
+def _wide_totals(rows: Iterable[BoardRow]) -> tuple[str, ...]:
+    """A sentence if a total's interval is wider than that of every cell of its row, which looks like a mistake."""
+    wide = sum(
+        row.total.interval is not None
+        and bool(widths := [cell.interval.high - cell.interval.low for cell in row.cells if cell.interval])
+        and row.total.interval.high - row.total.interval.low > max(widths)
+        for row in rows
+    )
+    if not wide:
+        return ()
+    return (
+        f"total: of {counted(wide, 'agent')} its interval is wider than those of the columns: with so few questions "
+        "their scatter is hardly known, which widens a total's interval, and a column's by no more than that of coins",
+    )
 
 
 def _task_board(task: Task, scores: Scores) -> Board:
