@@ -222,3 +222,11 @@ def test_a_row_that_stands_twice_is_refused(dataset: Path, tmp_path: Path) -> No
     row = collected(dataset)[0]
     with pytest.raises(InputError, match=r"line 1: vlm has this picture and task already, in .*one.jsonl, line 1"):
         import_answers(dataset, [lines(tmp_path / f"{name}.jsonl", [row]) for name in ("one", "two")], tmp_path / "out")
+
+
+def test_answers_about_undistorted_pictures_alone_are_of_this_dataset(dataset: Path, tmp_path: Path) -> None:
+    rows = [row for row in collected(dataset) if row["level"] == 0]
+    remarks = import_answers(dataset, [lines(tmp_path / "few.jsonl", rows)], tmp_path / "out").remarks
+    assert remarks[-1] == (
+        "no opinions are written: none of the distorted images has a score: only undistorted ones have"
+    )

@@ -233,3 +233,12 @@ def test_nothing_is_acknowledged_whose_file_is_gone(tmp_path: Path, ending: str,
                 change()
         (tmp_path / "away").rename(file)
         assert ledger.save(ANSWER) is True, "nothing had been written"
+
+
+def test_a_project_that_was_never_served_has_no_answers_yet(tmp_path: Path) -> None:
+    """As `people board` and `people statistics` ask; no file is made."""
+    with pytest.raises(
+        InputError, match=r"study has no answers yet: `merton people serve` makes their record, .*\.sqlite"
+    ):
+        Ledger(tmp_path / "people.sqlite", "study")
+    assert list(tmp_path.iterdir()) == []

@@ -48,3 +48,13 @@ def test_the_loop_alone_shows_its_own_commands() -> None:
     shown = {text.split()[0] for text in done.stdout.splitlines() if text.startswith("  ")}
     assert shown.isdisjoint(tree.STUDIES)
     assert {"demo", "run", "report", "leaderboard", "monitor"} <= shown
+
+
+def test_the_help_of_building_a_benchmark_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the most options of all commands of the studies."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = subprocess.run(
+        [sys.executable, "-m", "merton", "curate", "build", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert len(shown.splitlines()) <= 43
+    assert "--max-cost" in shown

@@ -9,6 +9,7 @@ import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
 from merton.cli.tree import needs
+from merton.results.text import counted
 from merton_studies.cli.annotate import default_cache
 from merton_studies.cli.curate_roles import (
     Assigner,
@@ -26,16 +27,16 @@ from merton_studies.cli.curate_roles import (
 @needs("dataset", "curation")
 def build_command(
     pool: Annotated[Path, typer.Argument(help="Folder of a pool.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the benchmark; one that was begun is finished.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder; what was begun goes on.")],
     taxonomy: Annotated[
         str | None,
         typer.Option(help="Dimensions by name or file; else as above.", metavar="NAME|FILE"),
     ] = None,
-    keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
+    keep: Annotated[int, typer.Option(min=1, metavar="N", help="Most questions of a dimension.")] = 500,
     shots: Annotated[
-        int, typer.Option(min=0, help="Labelled questions of each dimension that teach voters without an LLM.")
+        int, typer.Option(min=0, metavar="N", help="Labelled questions of each that teach computed voters.")
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Of all that is drawn.")] = 0,
     proposer: Proposer = None,
     reviewer: Reviewer = None,
     assigner: Assigner = None,
@@ -43,7 +44,7 @@ def build_command(
     pictures: Pictures = 0,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
-    cache: Annotated[Path | None, typer.Option(help="File of models' answers; the user's, if not given.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="File of models' answers.")] = None,
 ) -> None:
     """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
 
@@ -63,6 +64,6 @@ def build_command(
     if "dimensions" in found.made:
         print_out(found.made["dimensions"])
     for row in found.rows:
-        print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
-    print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")
+        print_out(f"{row.dimension.name}: {row.kept} of {counted(row.assigned, 'question')}")
+    print_out(f"{len(found.pool.questions)} of {counted(found.total, 'question')}; entropy {found.entropy_kept:.2f}")
     print_out(f"page: {from_here(out / 'index.html')}")

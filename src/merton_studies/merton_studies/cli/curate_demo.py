@@ -10,6 +10,7 @@ import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
 from merton.cli.tree import needs
+from merton.results.text import counted
 from merton.statistics.intervals import interval_text
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def demo_command(
         print_err(f"Interrupted. Everything so far is kept in {from_here(out)}; the same command goes on from there.")
         raise
     print_out(
-        f"{len(shown.curated.pool.questions)} of {len(shown.pool.questions)} questions in "
-        f"{len(shown.curated.rows)} dimensions"
+        f"{len(shown.curated.pool.questions)} of {counted(len(shown.pool.questions), 'question')} in "
+        f"{counted(len(shown.curated.rows), 'dimension')}"
     )
     print_out(
         f"Cohen's kappa of its voters and the maker of the questions: {_shown(shown.kappa.value, shown.kappa.interval)}"

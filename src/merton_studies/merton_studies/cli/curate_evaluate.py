@@ -11,6 +11,7 @@ from merton.cli.console import from_here, print_err, print_out, progress, workin
 from merton.cli.tree import needs
 from merton.errors import InputError
 from merton.extras import ready
+from merton.results.text import counted
 from merton.statistics.intervals import interval_text
 from merton_studies.cli.curate_roles import BUDGET_SPENT, MaxCalls, MaxCost, budget_ends
 
@@ -196,11 +197,11 @@ def _compare(found: Evaluation, references: list[Reference], sandbox: Runner, ou
             continue
         relative = "undefined" if one.fidelity is None else f"{100 * one.fidelity:.1f} %"
         unknown = f", {one.missing} without a reference" if one.missing else ""
+        between = interval_text(one.interval.scaled(100) if one.interval else None, ".1f")
         print_out(
-            f"fidelity of {one.answerer} on {one.source}: {100 * one.agreement:.1f} % of {one.n} questions with the "
-            f"same score {interval_text(one.interval.scaled(100) if one.interval else None, '.1f')}, by chance "
-            f"{100 * (one.floor or 0):.1f} %; mean {one.merton:.3f} by Merton, {one.reference:.3f} by the benchmark, "
-            f"fidelity {relative}; {one.differ} differ{unknown}"
+            f"fidelity of {one.answerer} on {one.source}: {100 * one.agreement:.1f} % of {counted(one.n, 'question')} "
+            f"with the same score {between}, by chance {100 * (one.floor or 0):.1f} %; mean {one.merton:.3f} by "
+            f"Merton, {one.reference:.3f} by the benchmark, fidelity {relative}; {one.differ} differ{unknown}"
         )
     if any(one.differ or one.failed for one in compared.found):
         print_out(f"the questions that differ: {from_here(out / TABLE)}")
@@ -250,7 +251,7 @@ def _told(found: Evaluation) -> None:
     for name, mean in found.scores.overall.items():
         told = "no score" if mean.mean is None else f"{mean.mean:.3f}"
         between = "" if mean.mean is None else f" {interval_text(mean.interval, '.3f')}"
-        notes = [f"{mean.n} questions, {mean.scenes} scenes"]
+        notes = [f"{counted(mean.n, 'question')}, {counted(mean.scenes, 'scene')}"]
         if found.scores.failed[name]:
             why = next(row.error for row in found.rows if row.answerer == name and row.error).splitlines()[-1]
             notes.append(
@@ -265,9 +266,10 @@ def _told(found: Evaluation) -> None:
             notes.append(f"{found.scores.cut_off[name]} cut off{before}: raise --max-tokens")
         print_out(f"{name}: {told}{between} ({'; '.join(notes)})")
     if found.left_out:
-        print_out(f"{found.left_out} questions without a right answer were left out")
+        were = "was" if found.left_out == 1 else "were"
+        print_out(f"{counted(found.left_out, 'question')} without a right answer {were} left out")
     for name, by_dimension in found.fidelity.items():
         one = by_dimension["overall"]
         parts = (("overall", one.overall), ("scoring", one.scoring), ("inference", one.inference))
         told = ", ".join(f"{part} {'undefined' if value is None else f'{100 * value:.1f} %'}" for part, value in parts)
-        print_out(f"fidelity of {name} to Merton's second implementation: {told} ({one.n} questions)")
+        print_out(f"fidelity of {name} to Merton's second implementation: {told} ({counted(one.n, 'question')})")

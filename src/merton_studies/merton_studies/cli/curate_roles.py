@@ -24,20 +24,12 @@ Proposer = Annotated[
 Reviewer = Annotated[str | None, typer.Option("--reviewer", metavar="MODEL", help="Model that reviews them.")]
 Assigner = Annotated[
     list[str] | None,
-    typer.Option(
-        "--assigner", metavar="MODEL", help="Model that votes, else computed voters do; give several to mix them."
-    ),
+    typer.Option("--assigner", metavar="MODEL", help="Model that votes, or several; else computed voters do."),
 ]
-Voters = Annotated[int | None, typer.Option("--voters", min=1, help="Voters that ask an assigner; 5.")]
-Pictures = Annotated[
-    int, typer.Option("--pictures", min=0, help="Pictures of a question that such a voter is shown, at most.")
-]
-MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="Most calls of models, of this and all earlier starts.")
-]
-MaxCost = Annotated[
-    float | None, typer.Option("--max-cost", help="Most money for them, by the catalogue's cost_per_1000.")
-]
+Voters = Annotated[int | None, typer.Option("--voters", min=1, metavar="N", help="Voters of an assigner; 5.")]
+Pictures = Annotated[int, typer.Option("--pictures", min=0, metavar="N", help="Pictures that a voter is shown.")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", metavar="N", help="Most calls of models, in all starts.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", metavar="X", help="Most money, by cost_per_1000.")]
 
 
 def chosen_roles(

@@ -278,7 +278,9 @@ def _places(sums: SubjectSums, images: Images) -> Integers:
     wanted = zip(images.reference_id.tolist(), images.distortion.tolist(), images.level.tolist(), strict=True)
     place = np.array([column_of.get(key, -1) for key in wanted], np.int64)
     if (place < 0).all():
-        raise InputError("none of the images has a score: the scores are of another dataset")
+        is_here = not set(sums.reference_id.tolist()).isdisjoint(images.reference_id.tolist())
+        reason = "only undistorted ones have" if is_here else "the scores are of another dataset"
+        raise InputError(f"none of the distorted images has a score: {reason}")
     return place
 
 

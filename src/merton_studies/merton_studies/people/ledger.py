@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from merton.errors import InputError
 from merton.results.checking import checked_name, checked_sha256
-from merton.results.database import Database
+from merton.results.database import Database, file_of
 from merton.results.schema import PEOPLE_ANSWERS, PEOPLE_RATERS, PEOPLE_SLOTS, PEOPLE_UNDOS
 from merton_studies.people import queries
 from merton_studies.people.group_commit import GroupCommit
@@ -111,6 +111,8 @@ class Ledger:
     def __init__(self, where: Path | str, project: str, definition: str | None = None, alone: bool = False) -> None:
         self.project = project
         if definition is None:
+            if "://" not in str(where) and not file_of(where).is_file():
+                raise InputError(f"{project} has no answers yet: `merton people serve` makes their record, {where}")
             Database(where, read_only=True).close()  # a wrong place stays as it is
         self._database = Database(where)
         try:
