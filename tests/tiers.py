@@ -27,6 +27,8 @@ GRAPH_FOLDERS = ("nodes", "system", "neighbours")
 FIXTURES = {"browser": "browser", "cameras": "render", "renders": "render"}
 SLOW_S = 0.3
 """A function of tests with all its cases, or a shared fixture, that takes longer is slow [s]."""
+LONG_S = 60.0
+"""A file whose tests take longer is done by several workers, as far as its tests share nothing [s]."""
 WIDE = ("module", "package", "session")
 UNKNOWN_S = 0.1
 """Taken for the time of a function of tests that is not recorded [s]: it is new, or short."""
@@ -71,10 +73,24 @@ def kind_of(item: pytest.Item) -> str:
     return "+".join(name for name in MARKERS if item.get_closest_marker(name)) or "quick"
 
 
+@cache
+def seconds_of(file: str) -> float:
+    """The recorded time of all tests and shared fixtures of a file [s]: `tests/unit/test_x.py`."""
+    return sum(seconds for name, seconds in times().items() if name.startswith(f"{file}::"))
+
+
 def group_of(item: pytest.Item) -> str:
-    """The tests that one worker does one after the other: those of a file, which share fixtures, and all neighbours."""
+    """The tests that one worker does one after the other: those of a file, which share fixtures, and all neighbours.
+
+    Of a file that takes longer than `LONG_S`, a function of tests that shares no fixture of the file is by itself: one
+    worker alone would be at such a file long after the others have done all else.
+    """
     folder = item.path.relative_to(TESTS).parts[0]
-    return folder if folder == "neighbours" else item.path.name  # each of the neighbours fills both cores
+    if folder == "neighbours":  # each of them fills both cores
+        return folder
+    file, _, function = function_of(item.nodeid).partition("::")
+    shares = "::" in function or any(name.startswith(f"{file}::") for name in shared_fixtures(item))
+    return item.path.name if shares or seconds_of(file) <= LONG_S else f"{item.path.name}-{function}"
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:

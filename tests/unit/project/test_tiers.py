@@ -39,6 +39,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record of times in place of tests/times.json."""
     times = {LONG: 2 * SLOW_S, SHORT: SLOW_S / 2, "tests/unit/test_a.py::run": 3 * SLOW_S, "tests/unit::cell": 0.1}
     monkeypatch.setattr(tiers, "times", lambda: times)
+    monkeypatch.setattr(tiers, "seconds_of", tiers.seconds_of.__wrapped__)  # which keeps the sums of the real record
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,26 @@ def test_the_guard_sees_a_drawing_context() -> None:
     guard = Guard()
     with pytest.raises(pytest.fail.Exception, match="not marked `render`"), guard.over(item(SHORT)):
         SceneCameras().close()
+
+
+def test_a_long_file_is_done_by_several_workers_but_for_what_its_tests_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "tests/unit/test_a.py"
+    tests = [
+        item(f"{file}::test_alone[1]"),
+        item(f"{file}::test_alone[2]"),
+        item(f"{file}::test_other", shared={"cell": "tests/unit"}),
+        item(f"{file}::test_first", shared={"run": file}),
+        item(f"{file}::test_second", shared={"run": file}),
+        item(f"{file}::TestClass::test_third"),
+    ]
+    monkeypatch.setattr(tiers, "seconds_of", tiers.seconds_of.__wrapped__)
+    for seconds, alone, other in (
+        (1.1, "test_a.py-test_alone", "test_a.py-test_other"),
+        (0.9, "test_a.py", "test_a.py"),
+    ):
+        monkeypatch.setattr(tiers, "times", lambda seconds=seconds: {f"{file}::test_alone": seconds * tiers.LONG_S})
+        assert [tiers.group_of(test) for test in tests] == [alone, alone, other, *["test_a.py"] * 3]
+    assert tiers.function_of(f"{file}::test_alone[1]@test_a.py-test_alone") == f"{file}::test_alone"
 
 
 @pytest.mark.usefixtures("recorded")
