@@ -164,8 +164,8 @@ def _points(score: str, records: Sequence[TrialRecord]) -> Iterator[Point]:
     for level, scored in sorted(by_level.items()):
         scenes, values = [scene for scene, _ in scored], [value / SCALES[score] for _, value in scored]
         low, high = mean_interval(values, scenes)
-        mean, *ends = (SCALES[score] * value for value in (sum(values) / len(values), low, high))
-        yield Point(level, mean, *ends, len(values), len(set(scenes)))
+        scale, mean = SCALES[score], sum(values) / len(values)
+        yield Point(level, scale * mean, scale * low, scale * high, len(values), len(set(scenes)))
 
 
 def _table(store: ResultStore, name: str, further: Mapping[str, Mapping[tuple[str, str], float]]) -> Table:
