@@ -275,8 +275,9 @@ def test_many_episodes_are_spread_over_files(tmp_path: Path, monkeypatch: pytest
         demonstration.keep(tmp_path / f"{number}", f"do {number % 2}", vectors, {"top": images}, 5)
         parts.append((tmp_path / f"{number}", {"success": number > 2, "note": None if number < 4 else "last"}))
     provenance = {"source": "made", "merton": "0", "robot": "UR10e", "pictures": "grey", "limits": "None."}
-    counts = put_together(tmp_path / "out", parts, 5, provenance)
-    put_together(tmp_path / "again", parts, 5, provenance)
+    means = demonstration.convention_of_export(load_cell(), "UR10e", 5, "made")
+    counts = put_together(tmp_path / "out", parts, means, provenance)
+    put_together(tmp_path / "again", parts, means, provenance)
     assert json.loads((tmp_path / "out" / "meta" / "info.json").read_text())["robot_type"] == "ur10e"
     for file in (file for file in (tmp_path / "out").rglob("*") if file.is_file()):
         assert file.read_bytes() == (tmp_path / "again" / file.relative_to(tmp_path / "out")).read_bytes(), file

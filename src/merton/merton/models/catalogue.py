@@ -1,6 +1,7 @@
 """The catalogue of models: the form of an entry, the files that entries are read from, and the check of a model.
 
-Merton's own entries are in config/catalogue: vlm.yaml, vla.yaml and, of metrics of image quality, iqa.yaml. A lab
+Merton's own entries are in config/catalogue: vlm.yaml, vla.yaml, of the meaning of policies' numbers convention.yaml,
+and of metrics of image quality iqa.yaml. A lab
 writes its own into a file of the same form: ~/.config/merton/catalogue.yaml, catalogue.yaml in the current folder, or
 files that MERTON_CATALOGUE names (several: separated as in PATH). Python modules beside such a file can be named as
 adapters: its folder is searched after all others.
@@ -40,7 +41,7 @@ VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
 OWN_FILE = "catalogue.yaml"
 """The file in the current folder that is read by itself."""
-KINDS = ("vlm", "vla", "iqa")
+KINDS = ("convention", "vlm", "vla", "iqa")
 """The top-level keys of a file of the catalogue."""
 
 
@@ -67,7 +68,19 @@ class ImagePreparation(Model):
     crop: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
-class CatalogueEntry(Model):
+class NamedEntry(Model):
+    """An entry of the catalogue; `name` is unique among those of its kind."""
+
+    name: Annotated[
+        str,
+        text_like(
+            r"^[a-z0-9][a-z0-9._-]{0,63}$",
+            "lower-case letters, digits, '.', _ and -, beginning with a letter or digit, at most 64",
+        ),
+    ]
+
+
+class CatalogueEntry(NamedEntry):
     """One model of the catalogue; each stage derives its own.
 
     Attributes:
@@ -95,13 +108,6 @@ class CatalogueEntry(Model):
     adapters: ClassVar[Mapping[str, AdapterClass]] = {}
     placeholder: ClassVar[str] = ""
 
-    name: Annotated[
-        str,
-        text_like(
-            r"^[a-z0-9][a-z0-9._-]{0,63}$",
-            "lower-case letters, digits, '.', _ and -, beginning with a letter or digit, at most 64",
-        ),
-    ]
     description: str
     adapter: str
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -174,7 +180,7 @@ class CatalogueEntry(Model):
         return cast(ModelAdapter[Any, Any], model)
 
 
-EntryType = TypeVar("EntryType", bound=CatalogueEntry)
+EntryType = TypeVar("EntryType", bound=NamedEntry)
 
 
 def _imported(entry: CatalogueEntry, module: str, extra: str) -> ModuleType:

@@ -1,7 +1,7 @@
 """Forward kinematics, from published numbers, of the arms that joint-space models were trained on.
 
-The joint angles of such a policy are those of its own arm, whose kinematics give the motion of the hand. Those of the
-arm of the cell are in `merton.execution`, which no other stage may import.
+The joint angles of such a policy are those of its own arm, whose kinematics give the motion of the hand. The inverse
+kinematics of the arms of the cell are in `merton.execution`, which no other stage may import.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from merton.errors import UnknownNameError
+from merton.world.arms import ARMS, Lengths
 from merton.world.geometry import Matrix, transform
 
 
@@ -107,19 +109,42 @@ VIPERX_300 = Arm(
 )
 """To the point between its fingers."""
 
-UR5E = from_modified_dh(
-    "UR5e",
-    (
-        (0.0, 0.1625, 0.0),
+
+def of_lengths(name: str, lengths: Lengths, rest_rad: tuple[float, ...], source: str) -> Arm:
+    """An arm of Universal Robots' build, to its flange (`tool0`), in `base_link` (x forward)."""
+    rows = (
+        (0.0, lengths.d1, 0.0),
         (0.0, 0.0, pi / 2),
-        (-0.425, 0.0, 0.0),
-        (-0.3922, 0.1333, 0.0),
-        (0.0, 0.0997, pi / 2),
-        (0.0, 0.0996, -pi / 2),
-    ),
-    0.0,
+        (lengths.a2, 0.0, 0.0),
+        (lengths.a3, lengths.d4, 0.0),
+        (0.0, lengths.d5, pi / 2),
+        (0.0, lengths.d6, -pi / 2),
+    )
+    return from_modified_dh(name, rows, 0.0, rest_rad, source, base_yaw_rad=pi)
+
+
+UR5E = of_lengths(
+    "UR5e",
+    ARMS["UR5e"].lengths,
     (0.0, -pi / 2, pi / 2, -pi / 2, -pi / 2, 0.0),
     "Universal Robots, DH parameters for calculations of kinematics and dynamics; rest: ours, hand down in front",
-    base_yaw_rad=pi,
 )
-"""To its flange (tool0)."""
+
+_OTHERS = {arm.name: arm for arm in (PANDA, VIPERX_300, UR5E)}
+
+
+def arm_names() -> tuple[str, ...]:
+    """The arms that a convention may name: every arm that a cell can have, and those of the published data sets."""
+    return tuple(dict.fromkeys((*ARMS, *_OTHERS)))
+
+
+def arm_named(name: str) -> Arm:
+    """The arm called `name`; one that a cell can have rests where its trials begin.
+
+    Raises UnknownNameError with the names there are.
+    """
+    if name in _OTHERS:
+        return _OTHERS[name]
+    if name not in ARMS:
+        raise UnknownNameError("arm", name, arm_names())
+    return of_lengths(name, ARMS[name].lengths, ARMS[name].home_joints_rad, "its entry in merton.world.arms")

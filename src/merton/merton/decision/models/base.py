@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-from pydantic import field_validator
+from pydantic import Discriminator, Tag, field_validator
 
+from merton.decision.models.convention_entry import ConventionEntry, of_dataset
 from merton.errors import InputError, InvalidActionError, UnknownNameError
 from merton.models.base import ModelAdapter
 from merton.models.catalogue import AdapterClass, Catalogue, CatalogueEntry
 from merton.world.action import ActionChunk
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import CameraView, Intrinsics, Observation, SceneState
+
+if TYPE_CHECKING:
+    from merton.decision.models.conventions import Convention
 
 
 class Policy(ModelAdapter[Observation, ActionChunk]):
@@ -94,6 +98,10 @@ ADAPTERS = {
 """The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""
 
 
+def _form(convention: Any) -> str:
+    return "entry" if isinstance(convention, dict | ConventionEntry) else "name"
+
+
 class PolicyEntry(CatalogueEntry):
     """A policy of the catalogue; its `prompt` contains the instruction as {instruction}.
 
@@ -101,8 +109,9 @@ class PolicyEntry(CatalogueEntry):
         cameras: names of the views it uses, in the model's order.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
         needs_depth: whether it uses depth; otherwise its views in a trial have none.
-        convention: the meaning of its numbers, a name of `merton.decision.models.conventions.CONVENTIONS`; "" for
-            Merton's own.
+        convention: the meaning of its numbers: a name of `merton.decision.models.conventions.CONVENTIONS`, or the
+            entry itself, which takes the place of a name from a lab's own file, and of {from: FOLDER}, a data set
+            that `merton export lerobot` wrote; so a run records it, and every worker knows it. "" for Merton's own.
         unnorm_key: data set whose statistics un-normalise the output.
         state: the part of the arm's state in a request: none, the tool, or joints of its convention's arm.
         stochastic: whether it draws noise, from the seed of the observation.
@@ -115,26 +124,63 @@ class PolicyEntry(CatalogueEntry):
     cameras: tuple[str, ...] = ()
     needs_scene: bool = False
     needs_depth: bool = False
-    convention: str = ""
+    convention: Annotated[
+        Annotated[str, Tag("name")] | Annotated[ConventionEntry, Tag("entry")], Discriminator(_form)
+    ] = ""
     unnorm_key: str = ""
     state: Literal["none", "tool", "joints"] = "none"
     stochastic: bool = False
 
+    @field_validator("convention", mode="before")
+    @classmethod
+    def _convention_is_read(cls, convention: Any) -> Any:
+        if not isinstance(convention, dict) or "from" not in convention:
+            return convention
+        if set(convention) != {"from"} or not isinstance(convention["from"], str):
+            raise ValueError("`from` names the folder of a data set, and stands alone")
+        return of_dataset(convention["from"])
+
     @field_validator("convention")
     @classmethod
-    def _convention_is_known(cls, convention: str) -> str:
+    def _convention_is_known(cls, convention: str | ConventionEntry) -> str | ConventionEntry:
+        if not convention or isinstance(convention, ConventionEntry):
+            return convention
         from merton.decision.models.conventions import CONVENTIONS
 
-        if convention and convention not in CONVENTIONS:
+        if convention not in CONVENTIONS:
             raise UnknownNameError("convention", convention, CONVENTIONS)
-        return convention
+        of_lab = CONVENTIONS[convention].entry if CONVENTIONS.file_of(convention) else None
+        return of_lab or convention
+
+    @property
+    def means(self) -> Convention | None:
+        """The convention of its numbers; None for Merton's own."""
+        from merton.decision.models.conventions import CONVENTIONS, convention_of
+
+        if isinstance(self.convention, ConventionEntry):
+            return convention_of(self.convention)
+        return CONVENTIONS[self.convention] if self.convention else None
 
     def build(self) -> Policy:
         """See `CatalogueEntry.build`."""
         return cast(Policy, super().build())
 
 
-POLICIES = Catalogue("vla", PolicyEntry)
+class Policies(Catalogue[PolicyEntry]):
+    """The policies of the catalogue, read after the conventions that the same files may hold."""
+
+    def __init__(self) -> None:
+        super().__init__("vla", PolicyEntry)
+
+    def read(self) -> None:
+        """See `Catalogue.read`."""
+        from merton.decision.models.conventions import CONVENTIONS
+
+        CONVENTIONS.read()
+        super().read()
+
+
+POLICIES = Policies()
 
 
 def example_observation(

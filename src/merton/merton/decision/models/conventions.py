@@ -1,5 +1,8 @@
 """The meaning of each policy family's output, and its conversion to Merton's deltas; nothing else converts.
 
+Most are entries of config/catalogue/convention.yaml or of a lab's own files (`convention_entry`); one whose rule no
+entry can say is written here in Python.
+
 Merton's delta is translation [m], rotation vector [rad] and gripper (0 closed, 1 open) of the tool centre point in
 `base_link` (x forward, y left, z up). A model's output refers to its own robot, whose base frame has the same axes; its
 motion is used, not its position. For a family trained on joints, forward kinematics of its own arm give the motion of
@@ -9,7 +12,7 @@ the hand.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm
+from merton.decision.models.arms import VIPERX_300, Arm, arm_named
+from merton.decision.models.convention_entry import Angle, ConventionEntry, Gripper, Joints, Length, PoseDelta
 from merton.errors import InputError, InvalidActionError
+from merton.models.catalogue import Catalogue
 from merton.registry import Registry
 from merton.world.action import ActionChunk, checked_chunk
-from merton.world.geometry import Matrix
+from merton.world.arms import ARMS
+from merton.world.geometry import Matrix, transform
 from merton.world.observation import Observation
 
 Rows = NDArray[np.float64]
@@ -101,6 +107,8 @@ class Convention:
         rest: the state to send if the cell has another arm: joints and gripper at rest, in the family's own numbers;
             empty for families that need no state.
         normalised: "quantiles", "deviations" or "": normalisation of the raw output of the weights.
+        frame: of the deltas: "base_link" or "tcp".
+        entry: the entry that it was made of; None for one that is written in Python.
     """
 
     name: str
@@ -112,12 +120,18 @@ class Convention:
     arm: Arm | None = None
     rest: tuple[float, ...] = ()
     normalised: str = ""
+    frame: str = "base_link"
+    entry: ConventionEntry | None = None
 
     def joints_of(self, observation: Observation) -> Rows:
-        """Joints [rad] and gripper (0 open .. 1 closed) of the cell if `arm` is a UR too, (7,); else `rest`."""
-        if self.arm is UR5E:
-            return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
-        return np.array(self.rest)
+        """Joints and gripper of the cell in the family's own numbers, if a cell can have `arm`; else `rest`.
+
+        A cell's arm beside the one of `arm` is taken for it, joint by joint; `LeRobot.check` and others say so.
+        """
+        if self.arm is None or self.arm.name not in ARMS or self.entry is None or self.entry.joints is None:
+            return np.array(self.rest)
+        joints = np.asarray(observation.joints_rad, np.float64) / _state_unit_rad(self.entry.joints)
+        return np.append(joints, self.entry.gripper.opened(observation.gripper_open))
 
     def chunk(
         self,
@@ -160,10 +174,7 @@ class Convention:
             raise InputError(f"convention {self.name!r} needs a state of {len(self.rest)} numbers, got {sent.shape}")
         deltas = self.deltas(rows, sent)
         deltas[:, 6] = np.clip(deltas[:, 6], 0.0, 1.0)
-        return checked_chunk(deltas, self.step_s, model=model, latency_s=latency_s)
-
-
-CONVENTIONS: Registry[Convention] = Registry("convention")
+        return checked_chunk(deltas, self.step_s, frame=self.frame, model=model, latency_s=latency_s)
 
 
 def rotation_vectors(roll_pitch_yaw_rad: ArrayLike) -> Rows:
@@ -180,36 +191,6 @@ def pose_deltas(poses: Matrix, gripper_open: Rows) -> Rows:
     turns = after[:, :3, :3] @ before[:, :3, :3].transpose(0, 2, 1)
     moves = after[:, :3, 3] - before[:, :3, 3]
     return np.column_stack((moves, Rotation.from_matrix(turns).as_rotvec(), gripper_open))
-
-
-def _bridge(rows: Rows, _: Rows) -> Rows:
-    return np.column_stack((rows[:, :3], rotation_vectors(rows[:, 3:6]), rows[:, 6]))
-
-
-def _cogact(rows: Rows, state: Rows) -> Rows:
-    deltas = _bridge(rows, state)
-    deltas[:, 6] = deltas[:, 6] > 0.5
-    return deltas
-
-
-_LIBERO_SCALE = np.array([0.05] * 3 + [0.5] * 3)
-
-
-def _libero(rows: Rows, _: Rows) -> Rows:
-    # The controller clips to its input range, and takes the last three as a rotation vector, not as angles.
-    return np.column_stack((np.clip(rows[:, :6], -1.0, 1.0) * _LIBERO_SCALE, rows[:, 6]))
-
-
-def _libero_env(rows: Rows, state: Rows) -> Rows:
-    deltas = _libero(rows, state)
-    deltas[:, 6] = (1.0 - rows[:, 6]) / 2.0
-    return deltas
-
-
-def _rt1x(rows: Rows, _: Rows) -> Rows:
-    moves = np.clip(rows[:, :3] / 1.75, -1.0, 1.0) * 0.05
-    turns = np.clip(rows[:, 3:6] / 1.4, -1.0, 1.0) * 0.25
-    return np.column_stack((moves, rotation_vectors(turns), (1.0 - rows[:, 6]) / 2.0))
 
 
 def moving_arm(arms: Sequence[Rows]) -> int:
@@ -229,73 +210,105 @@ def _aloha(rows: Rows, state: Rows) -> Rows:
     return arms[moving_arm(arms)]
 
 
-def _pi0_base(rows: Rows, state: Rows) -> Rows:
-    joints = np.vstack((state[:6], rows[:, :6]))
-    return pose_deltas(UR5E.forward(joints), 1.0 - rows[:, 6])
+def _scaled(values: Rows, unit: Length | Angle) -> Rows:
+    size = unit.m if isinstance(unit, Length) else unit.rad
+    shares = values / unit.raw
+    return (np.clip(shares, -1.0, 1.0) if unit.clip else shares) * size
 
 
-_DROID_STEP_RAD = 0.2
+def _opened(values: Rows, gripper: Gripper) -> Rows:
+    """0 (closed) .. 1 (open); beyond these where the numbers are."""
+    if gripper.open_beyond is not None:
+        return ((values - gripper.open_beyond) * (gripper.open - gripper.closed) > 0).astype(np.float64)
+    return (values - gripper.closed) / (gripper.open - gripper.closed)
 
 
-def _droid(rows: Rows, state: Rows) -> Rows:
-    moved = np.cumsum(np.clip(rows[:, :7], -1.0, 1.0) * _DROID_STEP_RAD, axis=0)
-    joints = np.vstack((state[:7], state[:7] + moved))
-    return pose_deltas(PANDA.forward(joints), 1.0 - rows[:, 7])
+def _by_pose(pose: PoseDelta, gripper: Gripper) -> Callable[[Rows, Rows], Rows]:
+    def deltas(rows: Rows, _: Rows) -> Rows:
+        turns = _scaled(rows[:, 3:6], pose.rotation)
+        turns = rotation_vectors(turns) if pose.rotation.form == "roll_pitch_yaw" else turns
+        return np.column_stack((_scaled(rows[:, :3], pose.translation), turns, _opened(rows[:, 6], gripper)))
+
+    return deltas
 
 
-for _convention in (
-    Convention(
-        "bridge",
-        "delta x y z [m], roll pitch yaw about fixed axes [rad], gripper 0 closed 1 open; 5 Hz",
-        (7,),
-        0.2,
-        "OpenVLA; BridgeData V2 as in SimplerEnv, openvla_model.py",
-        _bridge,
-        normalised="quantiles",
-    ),
-    Convention(
-        "libero",
-        "delta in controller units, ±1 is ±0.05 m and ±0.5 rad of a rotation vector, gripper 0 closed 1 open; 20 Hz",
-        (7,),
-        0.05,
-        "OpenVLA, run_libero_eval.py; robosuite, OSC_POSE",
-        _libero,
-        normalised="quantiles",
-    ),
-    Convention(
-        "libero_env",
-        "as libero, the gripper -1 open +1 closed: what LIBERO's environment takes, as openpi's servers give it; 20 Hz",
-        (7,),
-        0.05,
-        "openpi, examples/libero/main.py; robosuite, OSC_POSE",
-        _libero_env,
-    ),
-    Convention(
-        "cogact",
-        "as bridge, the gripper open above 0.5 and closed below; 16 steps of 5 Hz",
-        (7,),
-        0.2,
-        "CogACT, sim_cogact/cogact_policy.py",
-        _cogact,
-        normalised="quantiles",
-    ),
-    Convention(
-        "octo",
-        "as bridge, standardised by mean and deviation; 4 steps of 5 Hz",
-        (7,),
-        0.2,
-        "Octo; SimplerEnv, octo_model.py",
-        _bridge,
-        normalised="deviations",
-    ),
-    Convention(
-        "rt1x",
-        "world vector ±1.75 is ±0.05 m, rotation ±1.4 is ±0.25 rad roll pitch yaw, gripper -1 open +1 closed; 3 Hz",
-        (7,),
-        1.0 / 3.0,
-        "Open X-Embodiment, RT-1-X; Bridge scaling of SimplerEnv, rt1_model.py",
-        _rt1x,
-    ),
+def _state_unit_rad(joints: Joints) -> float:
+    """The size of one unit of the joints in the state [rad]."""
+    return joints.unit.rad / joints.unit.raw if joints.are == "absolute" else 1.0
+
+
+def _by_joints(joints: Joints, gripper: Gripper, arm: Arm) -> Callable[[Rows, Rows], Rows]:
+    count = len(arm.axes)
+    hand_from_tool = transform((0.0, 0.0, joints.tool_m))
+
+    def deltas(rows: Rows, state: Rows) -> Rows:
+        first, moved = state[:count] * _state_unit_rad(joints), _scaled(rows[:, :count], joints.unit)
+        goals = moved if joints.are == "absolute" else first + np.cumsum(moved, axis=0)
+        poses = arm.forward(np.vstack((first, goals))) @ hand_from_tool
+        return pose_deltas(poses, _opened(rows[:, count], gripper))
+
+    return deltas
+
+
+def convention_of(entry: ConventionEntry) -> Convention:
+    """The convention that an entry describes."""
+    common: dict[str, Any] = {
+        "name": entry.name, "meaning": entry.described(), "step_s": 1.0 / entry.rate_hz, "source": entry.source,
+        "normalised": entry.normalised, "entry": entry,
+    }  # fmt: skip
+    if entry.joints is None:
+        assert entry.pose is not None
+        columns = (7,) if not entry.padded_to else (7, entry.padded_to)
+        return Convention(columns=columns, deltas=_by_pose(entry.pose, entry.gripper), frame=entry.pose.frame, **common)
+    arm = arm_named(entry.joints.arm)
+    own = len(arm.axes) + 1
+    rest = np.append(np.array(arm.rest_rad) / _state_unit_rad(entry.joints), entry.gripper.open)
+    return Convention(
+        columns=(own,) if not entry.padded_to else (own, entry.padded_to),
+        deltas=_by_joints(entry.joints, entry.gripper, arm),
+        arm=arm,
+        rest=tuple(rest.tolist()),
+        **common,
+    )
+
+
+class Conventions(Registry[Convention]):
+    """The conventions by name: those of the catalogue's files, read on first use, and those written in Python."""
+
+    def __init__(self) -> None:
+        super().__init__("convention")
+        self._declared: Catalogue[ConventionEntry] | None = None
+
+    def read(self) -> None:
+        """Read the files anew; raises InputError as `Catalogue.read`."""
+        declared = Catalogue("convention", ConventionEntry)
+        made = {name: convention_of(entry) for name, entry in declared.items()}
+        in_python = {name: one for name, one in self._entries.items() if one.entry is None}
+        self._declared, self._entries = declared, {**made, **in_python}
+
+    def file_of(self, name: str) -> Path | None:
+        """The lab's file that a convention is from, absolute; None of Merton's own."""
+        return self._read()._declared.file_of(name)  # type: ignore[union-attr]
+
+    def _read(self) -> Conventions:
+        if self._declared is None:
+            self.read()
+        return self
+
+    def __getitem__(self, name: str) -> Convention:
+        """The convention called `name`; raises UnknownNameError with the valid names."""
+        return super(Conventions, self._read()).__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return super(Conventions, self._read()).__iter__()
+
+    def __len__(self) -> int:
+        return super(Conventions, self._read()).__len__()
+
+
+CONVENTIONS = Conventions()
+CONVENTIONS.add(
+    "aloha",
     Convention(
         "aloha",
         "left then right arm: six absolute joint angles [rad], gripper 0 closed 1 open; the arm that moves more; 50 Hz",
@@ -306,25 +319,4 @@ for _convention in (
         VIPERX_300,
         (*VIPERX_300.rest_rad, 1.0) * 2,
     ),
-    Convention(
-        "pi0_base",
-        "six absolute joint angles of a UR5e [rad], gripper 0 open 1 closed, the rest padding; 20 Hz",
-        (7, 32),
-        0.05,
-        "openpi, docs/norm_stats.md (asset ur5e) and examples/ur5",
-        _pi0_base,
-        UR5E,
-        (*UR5E.rest_rad, 0.0),
-    ),
-    Convention(
-        "droid",
-        "seven joint velocities of a Panda, ±1 is ±0.2 rad a step, gripper 0 open 1 closed; 15 Hz",
-        (8,),
-        1.0 / 15.0,
-        "DROID, robot_ik_solver.py; openpi, examples/droid",
-        _droid,
-        PANDA,
-        (*PANDA.rest_rad, 0.0),
-    ),
-):
-    CONVENTIONS.add(_convention.name, _convention)
+)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merton.decision.models.base import Policy, PolicyEntry
-from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.decision.models.conventions import Convention
 from merton.errors import InputError, MissingDependencyError, missing
 from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
@@ -56,9 +56,10 @@ class LeRobot(Policy):
     def from_entry(cls, entry: PolicyEntry) -> LeRobot:
         """The policy of a catalogue entry; raises InputError if its images do not show its cameras."""
         images = entry.settings.get("images", {})
-        if not entry.convention or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
+        convention = entry.means
+        if convention is None or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
             raise InputError(f"{entry.name}: lerobot needs a convention, and images that show each of its cameras")
-        return cls(entry.name, entry.checkpoint, entry.revision, CONVENTIONS[entry.convention], **entry.settings)
+        return cls(entry.name, entry.checkpoint, entry.revision, convention, **entry.settings)
 
     def act(self, observation: Observation) -> ActionChunk:
         """The chunk, converted; noise comes from the observation's seed alone.

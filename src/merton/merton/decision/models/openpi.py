@@ -18,7 +18,7 @@ from pydantic import Field
 
 from merton.config import Model, validated
 from merton.decision.models.base import Policy, PolicyEntry
-from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.decision.models.conventions import Convention
 from merton.decision.models.images import resize_with_padding
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
 from merton.hosts import is_loopback_url
@@ -153,10 +153,9 @@ class OpenPi(Policy):
     @classmethod
     def from_entry(cls, entry: PolicyEntry) -> OpenPi:
         """The policy of a catalogue entry; raises InputError for an entry without a convention or with bad settings."""
-        if not entry.convention:
+        if (convention := entry.means) is None:
             raise InputError(f"{entry.name}: a policy behind openpi needs a convention")
         chosen = validated(OpenPiSettings, dict(entry.settings), f"the settings of {entry.name}")
-        convention = CONVENTIONS[entry.convention]
         return cls(entry.name, chosen, convention, entry.cameras, entry.state, entry.prompt)
 
     def act(self, observation: Observation) -> ActionChunk:

@@ -16,7 +16,7 @@ import numpy as np
 
 from merton.decision.models.action_tokens import ActionTokens
 from merton.decision.models.base import Policy, PolicyEntry
-from merton.decision.models.conventions import CONVENTIONS, Convention, Statistics
+from merton.decision.models.conventions import Convention, Statistics
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, require
 from merton.models.base import Finding
 from merton.models.catalogue import ImagePreparation
@@ -70,9 +70,9 @@ class OpenVla(Policy):
         """The policy of a catalogue entry; raises InputError if it does not agree to run the checkpoint's code."""
         if not entry.remote_code:
             raise InputError(f"{entry.name}: its adapter runs code of the checkpoint; agree with remote_code: true")
-        if len(entry.cameras) != 1 or not (entry.convention and entry.unnorm_key):
+        convention = entry.means
+        if len(entry.cameras) != 1 or convention is None or not entry.unnorm_key:
             raise InputError(f"{entry.name}: openvla takes one camera, and needs a convention and an unnorm_key")
-        convention = CONVENTIONS[entry.convention]
         policy = (convention, entry.unnorm_key, entry.cameras[0], entry.prompt, entry.image)
         return cls(entry.name, entry.checkpoint, entry.revision, *policy, **entry.settings)
 

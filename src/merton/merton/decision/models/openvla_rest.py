@@ -14,7 +14,7 @@ import numpy as np
 
 from merton.config import Model, validated
 from merton.decision.models.base import Policy, PolicyEntry
-from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.decision.models.conventions import Convention
 from merton.errors import InputError, InvalidActionError
 from merton.models.base import Finding
 from merton.models.remote import HttpServer, Patience, check_server
@@ -71,10 +71,9 @@ class OpenVlaRest(Policy):
     @classmethod
     def from_entry(cls, entry: PolicyEntry) -> OpenVlaRest:
         """The policy of a catalogue entry; raises InputError unless it has one camera and a convention."""
-        if len(entry.cameras) != 1 or not entry.convention:
+        if len(entry.cameras) != 1 or (convention := entry.means) is None:
             raise InputError(f"{entry.name}: /act takes one camera and needs a convention")
         chosen = validated(ActSettings, dict(entry.settings), f"the settings of {entry.name}")
-        convention = CONVENTIONS[entry.convention]
         return cls(entry.name, chosen, convention, entry.cameras[0], entry.unnorm_key, entry.prompt)
 
     def act(self, observation: Observation) -> ActionChunk:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from merton.decision.models.convention_entry import FEATURE, INFO, KEY, ConventionEntry
 from merton.errors import InfrastructureError, require
 from merton.files import write_file
 from merton.results.parquet import parquet_bytes, parquet_writer, require_pyarrow
@@ -39,7 +40,6 @@ _PATHS = {
     "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
     "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
 }
-INFO = Path("meta", "info.json")
 
 Facts = Mapping[str, Any]
 """Columns of an episode: strings, numbers, truths or None, under the same names in all; `success` among them."""
@@ -60,7 +60,7 @@ class Counts:
 def put_together(
     out: Path,
     parts: Sequence[tuple[Path, Facts]],
-    fps: int,
+    convention: ConventionEntry,
     provenance: Mapping[str, Any],
 ) -> Counts:
     """Write a dataset from demonstrations, each in the folder of `demonstration.keep`, with its facts.
@@ -68,6 +68,7 @@ def put_together(
     Args:
         out: a folder without a dataset; an unfinished one is written over.
         parts: at least one, all with the same cameras; their order is that of the episodes.
+        convention: the meaning of states and actions, which stands in info.json; its rate is that of the frames.
         provenance: JSON values, `robot` among them, the name of the arm.
 
     Raises:
@@ -75,7 +76,7 @@ def put_together(
         MissingDependencyError: PyAV or pyarrow is not installed.
     """
     try:
-        return _Writer(out, parts, fps, provenance["robot"]).written(provenance)
+        return _Writer(out, parts, convention, provenance["robot"]).written(provenance)
     except OSError as error:
         raise InfrastructureError(f"cannot write into {out}: {error.strerror or error}") from None
 
@@ -83,8 +84,9 @@ def put_together(
 class _Writer:
     """Writes a dataset; holds the frames of `A_FILE` episodes at a time."""
 
-    def __init__(self, out: Path, parts: Sequence[tuple[Path, Facts]], fps: int, robot: str) -> None:
-        self._pyarrow, self._out, self._parts, self._fps = require_pyarrow(), out, parts, fps
+    def __init__(self, out: Path, parts: Sequence[tuple[Path, Facts]], convention: ConventionEntry, robot: str) -> None:
+        self._pyarrow, self._out, self._parts = require_pyarrow(), out, parts
+        self._convention, self._fps = convention, round(convention.rate_hz)
         self._robot = robot.lower()
         self._cameras = tuple(sorted(file.stem for file in parts[0][0].glob("*.mp4")))
         self._tasks: dict[str, int] = {}
@@ -233,13 +235,17 @@ class _Writer:
         """Every feature, as info.json describes it."""
         return {
             **{IMAGES + camera: self._video_feature(camera) for camera in self._cameras},
-            **{
-                key: {"dtype": "float32", "shape": [len(names)], "names": list(names)} for key, names in VECTORS.items()
-            },
+            **{key: self._vector_feature(key, names) for key, names in VECTORS.items()},
             **{key: {"dtype": "bool", "shape": [1], "names": None} for key in END},
             "timestamp": {"dtype": "float32", "shape": [1], "names": None},
             **{key: {"dtype": "int64", "shape": [1], "names": None} for key in INDICES},
         }
+
+    def _vector_feature(self, key: str, names: Sequence[str]) -> dict[str, Any]:
+        feature = {"dtype": "float32", "shape": [len(names)], "names": list(names)}
+        if key != FEATURE:
+            return feature
+        return {**feature, KEY: self._convention.model_dump(mode="json", exclude_defaults=True)}
 
     def _video_feature(self, camera: str) -> dict[str, Any]:
         height, width, codec, pixels = _video_format(video(self._parts[0][0], camera))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from merton.decision.models.convention_entry import ConventionEntry, Gripper, Joints
 from merton.errors import InfrastructureError
 from merton.execution.kinematics import base_from_tcp
 from merton.files import written_whole
@@ -83,6 +84,26 @@ def vectors_of(
         TOOL: _tool_poses(joints, cell),
     }
     return {name: values.astype(np.float32) for name, values in rows.items()}
+
+
+def convention_of_export(cell: CellConfig, arm: str, fps: int, source: str) -> ConventionEntry:
+    """The meaning of the states and actions of `vectors_of`, by which a policy that learned them is understood.
+
+    Args:
+        cell: of the arm and the gripper.
+        arm: the arm whose joints they are, which may not be the one of the cell as it is configured now.
+        fps: frames a second.
+        source: the run or recording.
+    """
+    stroke_m = cell.gripper.stroke
+    return ConventionEntry(
+        name="export",
+        meaning=f"six absolute joint angles of a {arm} [rad], the gripper's opening [m], {stroke_m:g} open; {fps} Hz",
+        source=f"merton export lerobot, {source}",
+        rate_hz=float(fps),
+        joints=Joints(arm=arm, are="absolute", tool_m=round(float(cell.tool0_from_tcp[2, 3]), 9)),
+        gripper=Gripper(closed=0.0, open=stroke_m),
+    )
 
 
 def _tool_poses(joints_rad: Array, cell: CellConfig) -> Array:

@@ -20,7 +20,7 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Array
 from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import Facts, put_together
-from merton_studies.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
+from merton_studies.release.lerobot.demonstration import convention_of_export, is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
 from merton_studies.release.lerobot.timeline import IMAGES, Shown, Timeline
 
@@ -98,7 +98,8 @@ def export(
             "limits": "`oldest_picture_s` of an episode is how far a picture lags behind its frame at most. Pictures "
             "of a lab show all that stood before its cameras: look at them before you publish them.",
         }  # fmt: skip
-        counts = put_together(out, made, rate, provenance)
+        convention = convention_of_export(cell, cell.robot.model, rate, recording.name)
+        counts = put_together(out, made, convention, provenance)
     return Exported(counts, tuple(left_out), max(facts["oldest_picture_s"] for _, facts in made), timeline.torn)
 
 

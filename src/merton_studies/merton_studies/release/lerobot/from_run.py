@@ -22,9 +22,10 @@ from merton.progress import OnProgress, unseen
 from merton.results.parquet import require_pyarrow
 from merton.results.records import Outcome, TrialRecord
 from merton.simulation.delay import Instant
+from merton.world.cell import load_cell
 from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import put_together
-from merton_studies.release.lerobot.demonstration import is_kept, keep, ticks, vectors_of
+from merton_studies.release.lerobot.demonstration import convention_of_export, is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
 
 MOST_HZ = round(1 / SLICE_S)
@@ -86,7 +87,8 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
             "limits": "Simulated in MuJoCo, not recorded at a robot. Between two decisions of a policy the clock stood "
             "still. The agents are programs, not people.",
         }  # fmt: skip
-        counts = put_together(out, made, fps, provenance)
+        convention = convention_of_export(load_cell(), arm, fps, directory.id)
+        counts = put_together(out, made, convention, provenance)
     return Exported(counts, tuple(left_out))
 
 

@@ -1,0 +1,128 @@
+"""The loop record, export, imitate: a policy that replays exported rows does the task, by the export's own convention.
+
+A perfect imitator is the first test of a convention: read by `pi0_base`, the same rows did 0 of 5 and 0 of 5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from merton.decision.models.base import POLICIES, Policy, PolicyEntry
+from merton.decision.models.conventions import Convention
+from merton.experiment.run import RunDirectory
+from merton.world.action import ActionChunk
+from merton.world.observation import Observation
+from merton_studies.release.lerobot import from_run
+from runs import records, undisturbed_run
+
+av = pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
+
+EXPERIMENT = """
+name: {name}
+agents: [{{id: {agent}, vla: {agent}}}]
+tasks: {tasks}
+distortions: [jpeg]
+levels: [0]
+scenes: {scenes}
+max_steps: 40
+"""
+ROWS = 8
+"""Rows of a chunk."""
+
+
+class Replay(Policy):
+    """Gives the rows of the exported episode that began with the picture most like the first one that it sees."""
+
+    name = "replay"
+    cameras = ("top",)
+
+    def __init__(self, dataset: Path, convention: Convention) -> None:
+        table = parquet.read_table(dataset / "data/chunk-000/file-000.parquet")
+        self._rows, self._episode = (np.array(table.column(name).to_pylist()) for name in ("action", "episode_index"))
+        self._first = [_first_picture(dataset, number) for number in range(self._episode.max() + 1)]
+        self._convention, self._now = convention, 0
+
+    @classmethod
+    def from_entry(cls, entry: PolicyEntry) -> Replay:
+        """The policy of an entry whose settings name the data set."""
+        assert entry.means is not None
+        return cls(Path(entry.settings["dataset"]), entry.means)
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The next `ROWS` rows; the last one again at the end."""
+        if observation.step == 0:
+            color = observation.views["top"].color.astype(int)
+            self._now = int(np.argmin([np.abs(color - first).mean() for first in self._first]))
+        rows = self._rows[self._episode == self._now]
+        start = min(observation.step * ROWS, len(rows) - 1)
+        return self._convention.chunk(rows[start : start + ROWS], state=self._convention.joints_of(observation))
+
+
+def _first_picture(dataset: Path, episode: int) -> np.ndarray:
+    with av.open(str(dataset / f"videos/observation.images.top/chunk-000/file-{episode:03d}.mp4")) as opened:
+        return np.asarray(next(opened.decode(video=0)).to_ndarray(format="rgb24"), dtype=int)
+
+
+@pytest.fixture
+def replaying() -> Iterator[None]:
+    """The entry of the catalogue is gone afterwards."""
+    yield
+    POLICIES._entries.pop("replay", None)
+
+
+def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
+    monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
+    from_run._cell.cache_clear()
+    assert from_run.export(run.path, out, fps, successful=True).left_out == ()
+    return out
+
+
+def successes_of_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: list[str], scenes: int, fps: int, convention: str = ""
+) -> dict[str, list[bool]]:
+    """Task to the success of each scene, of a policy that replays what the oracle did there."""
+    values = {"tasks": json.dumps(tasks), "scenes": scenes}
+    shown = undisturbed_run(tmp_path / "shown", EXPERIMENT.format(name="shown", agent="oracle", **values))
+    assert all(record.success for record in records(shown))
+    dataset = exported(shown, tmp_path / "dataset", fps, monkeypatch)
+    POLICIES._entries["replay"] = PolicyEntry(
+        name="replay",
+        description="",
+        adapter=f"{__name__}:Replay",
+        cameras=("top",),
+        settings={"dataset": str(dataset)},
+        convention=convention or {"from": str(dataset)},  # type: ignore[arg-type]
+    )
+    run = undisturbed_run(tmp_path / "again", EXPERIMENT.format(name="again", agent="replay", **values))
+    found: dict[str, list[bool]] = {task: [] for task in tasks}
+    for record in records(run):
+        if record.agent == "replay":
+            found[record.case.task].append(bool(record.success))
+    return found
+
+
+@pytest.mark.usefixtures("renders", "replaying")
+@pytest.mark.parametrize("fps", [10, 25])
+def test_a_replaying_imitator_does_the_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fps: int) -> None:
+    for folder in ("shown", "again"):
+        (tmp_path / folder).mkdir()
+    found = successes_of_replay(tmp_path, monkeypatch, ["reach", "pick"], 5, fps)
+    assert found == {"reach": [True] * 5, "pick": [True] * 5}
+
+
+@pytest.mark.usefixtures("renders", "replaying")
+def test_the_same_rows_by_the_convention_of_another_family_do_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was before exports had a convention: half the time to a row, the gripper in other numbers."""
+    for folder in ("shown", "again"):
+        (tmp_path / folder).mkdir()
+    assert successes_of_replay(tmp_path, monkeypatch, ["pick"], 1, 10, "pi0_base") == {"pick": [False]}
