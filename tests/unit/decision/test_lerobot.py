@@ -14,7 +14,7 @@ import pytest
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import POLICIES, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS
-from merton.decision.models.lerobot import LeRobot, require_lerobot
+from merton.decision.models.lerobot import LeRobot, require_lerobot, shrunk
 from merton.errors import InputError, InvalidActionError, MissingDependencyError
 
 IMAGES = {"observation.images.base_0_rgb": "top", "observation.images.left_wrist_0_rgb": "wrist"}
@@ -211,7 +211,19 @@ def test_nan_is_an_invalid_action(lerobot: dict[str, Any], checkpoint: Path) -> 
 
 
 def test_check_ends_with_the_example(lerobot: dict[str, Any], checkpoint: Path) -> None:
-    assert [finding.subject for finding in policy(checkpoint).check()] == ["checkpoint", "example"]
+    findings = list(policy(checkpoint).check())
+    assert [finding.subject for finding in findings] == ["checkpoint", "arm", "example"]
+    assert findings[1].detail == "its joints are those of a UR5e, the cell has a UR5"
+
+
+def test_only_pictures_of_the_same_form_are_shrunk() -> None:
+    """To half: each value is the mean of four; to a square, or to a larger one, the policy prepares them by itself."""
+    image = np.random.default_rng(0).integers(0, 256, (240, 424, 3), dtype=np.uint8)
+    half = image.reshape(120, 2, 212, 2, 3).mean(axis=(1, 3))
+    assert np.abs(shrunk(image, (120, 212)) - half).max() <= 0.5
+    assert shrunk(image, (91, 160)).shape == (91, 160, 3)
+    for size_px in (None, (240, 424), (224, 224), (480, 848)):
+        assert shrunk(image, size_px) is image
 
 
 def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
@@ -219,10 +231,7 @@ def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, checkpoint: Pa
         policy(checkpoint).act(example_observation("reach", ("top",)))
     if "lerobot" in sys.modules:
         pytest.skip("LeRobot is installed")
-    monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 11)))
-    with pytest.raises(MissingDependencyError, match=r"Python 3\.12 or later, this is 3\.11"):
-        require_lerobot()
-    monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 12)))
+    monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}))
     monkeypatch.setattr("merton.decision.models.lerobot.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"a LeRobot policy needs lerobot: .*merton\[lerobot\]"):
         require_lerobot()

@@ -1,7 +1,12 @@
 """Policies of Hugging Face LeRobot in this process: Pi0, SmolVLA, ACT and the others of its factory.
 
-LeRobot needs Python 3.12 and torchvision, so it is a separate extra. Its asynchronous server is not supported, because
-that server unpickles its requests.
+LeRobot needs a torch of its own and torchvision, so it is a separate extra: 0.4.4 on Python 3.10 and 3.11, 0.6 from
+3.12 on. Its asynchronous server is not supported, because that server unpickles its requests.
+
+LeRobot asks a policy at every control step and shows it the frame of that step: `select_action` keeps a queue of the
+actions of a chunk, and fills it anew from the frame at which it is empty. Merton asks once a chunk, at the frame at
+which the queue would be empty; the rest of the frames would not be looked at. So one chunk is what `select_action`
+gives from a reset to the next inference: `n_action_steps` actions.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+import cv2
 import numpy as np
 
 from merton.decision.models.base import Policy, PolicyEntry
@@ -20,9 +26,8 @@ from merton.errors import InputError, MissingDependencyError, missing
 from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
 from merton.world.action import ActionChunk
-from merton.world.observation import Observation
-
-_PYTHON = (3, 12)
+from merton.world.cell import load_cell
+from merton.world.observation import Image, Observation
 
 
 class LeRobot(Policy):
@@ -36,7 +41,7 @@ class LeRobot(Policy):
         device: such as "cuda:1"; "" is the GPU if there is one.
     """
 
-    adapter_version = "2"
+    adapter_version = "3"
 
     def __init__(
         self,
@@ -65,10 +70,11 @@ class LeRobot(Policy):
         """The chunk, converted; noise comes from the observation's seed alone.
 
         A policy that looks at several instants (Diffusion, VQ-BeT) is shown this one in the place of all, as LeRobot
-        does at the beginning of an episode: models keep nothing between two calls.
+        does at the beginning of an episode: models keep nothing between two calls, and between two chunks no camera
+        is read.
 
         Raises:
-            InputError: a view is missing.
+            InputError: a view is missing, or the policy mixes chunks over time.
             InvalidActionError: no usable action.
             MissingDependencyError: LeRobot or the checkpoint is missing.
         """
@@ -80,7 +86,8 @@ class LeRobot(Policy):
         sent = self._convention.joints_of(observation)
         batch: dict[str, Any] = {"observation.state": torch.from_numpy(sent.astype(np.float32))[None]}
         for key, camera in self._images.items():
-            pixels = torch.from_numpy(np.ascontiguousarray(observation.views[camera].color.transpose(2, 0, 1)))
+            color = shrunk(observation.views[camera].color, _size_px(policy, key))
+            pixels = torch.from_numpy(np.ascontiguousarray(color.transpose(2, 0, 1)))
             batch[key] = pixels[None].to(torch.float32) / 255.0
         batch["task"] = [observation.instruction]
         policy.reset()
@@ -93,12 +100,19 @@ class LeRobot(Policy):
         return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
     def check(self) -> Iterator[Finding]:
-        """LeRobot, checkpoint and weights, then an action on the example."""
+        """LeRobot, checkpoint and weights, the arm and the history, then an action on the example."""
         require_lerobot()
         findings = check_files(self.checkpoint, self.revision)
         yield from findings
-        if all(finding.ok for finding in findings):
-            yield from super().check()
+        if not all(finding.ok for finding in findings):
+            return
+        own, there = self._convention.arm, load_cell().robot.model
+        if own is not None and own.name != there:
+            yield Finding("arm", True, f"its joints are those of a {own.name}, the cell has a {there}")
+        instants = _instants(self._ready()[0])
+        if instants > 1:
+            yield Finding("history", True, f"looks at {instants} instants; the present one is shown in place of all")
+        yield from super().check()
 
     def _ready(self) -> tuple[Any, Any, Any]:
         """(policy, preprocessor, postprocessor), loaded once."""
@@ -113,6 +127,8 @@ class LeRobot(Policy):
             with loading(self.name, folder):
                 config = PreTrainedConfig.from_pretrained(folder)
                 config.device = device
+                if getattr(config, "pretrained_backbone_weights", None):
+                    config.pretrained_backbone_weights = None  # the checkpoint's replace them; else they are downloaded
                 policy = get_policy_class(config.type).from_pretrained(folder, config=config).to(device).eval()
                 overrides = {"device_processor": {"device": device}}
                 before, after = make_pre_post_processors(
@@ -122,31 +138,57 @@ class LeRobot(Policy):
         return self._loaded
 
 
-def _chunk(policy: Any, batch: dict[str, Any]) -> Any:
-    """The actions (1, n, d) of a policy that was reset, by LeRobot's documented methods.
+def _instants(policy: Any) -> int:
+    """The number of instants that a policy looks at: its configuration names them; None is the present one."""
+    return len(getattr(policy.config, "observation_delta_indices", None) or (0,))
 
-    `select_action` is the one that "deals with caching" where a model uses a history of observations: it fills the
-    queues that `predict_action_chunk` of such a policy finds empty, and gives one action of the chunk a call.
-    A policy's configuration says in `observation_delta_indices` which observations it uses; None is the present one.
+
+def _chunk(policy: Any, batch: dict[str, Any]) -> Any:
+    """The actions (1, n, d) of a policy that was reset: those that `select_action` gives up to its next inference.
+
+    A policy with a history has queues that `select_action` alone fills, and that `predict_action_chunk` finds empty.
+    Without a history `select_action` is no more than the first `n_action_steps` of `predict_action_chunk`.
+
+    Raises:
+        InputError: the policy averages each action over chunks of earlier steps.
     """
     config = policy.config
+    if getattr(config, "temporal_ensemble_coeff", None) is not None:
+        raise InputError(
+            "its policy mixes the chunks of all earlier control steps (temporal_ensemble_coeff), which models that keep "
+            "nothing cannot do: write null there and n_action_steps into config.json of the checkpoint"
+        )
+    rows = getattr(config, "n_action_steps", None) or getattr(config, "action_chunk_size", None)
     if getattr(config, "observation_delta_indices", None) is None:
-        return policy.predict_action_chunk(batch)
+        return policy.predict_action_chunk(batch)[:, :rows]
     import torch
 
-    rows = getattr(config, "n_action_steps", None) or getattr(config, "action_chunk_size", None) or 1
-    return torch.stack([policy.select_action(dict(batch)) for _ in range(rows)], dim=1)
+    return torch.stack([policy.select_action(dict(batch)) for _ in range(rows or 1)], dim=1)
+
+
+def _size_px(policy: Any, key: str) -> tuple[int, int] | None:
+    """(height, width) of the pictures that a policy was trained on, or None if it does not say."""
+    feature = (getattr(policy.config, "input_features", None) or {}).get(key)
+    return None if feature is None else (int(feature.shape[-2]), int(feature.shape[-1]))
+
+
+def shrunk(image: Image, size_px: tuple[int, int] | None) -> Image:
+    """An image (h, w, 3) averaged over areas to (height, width), as `merton export lerobot` shrinks pictures.
+
+    It stays as it is if it is not larger, or of another form: then the policy prepares it by itself, as Pi0 does.
+    """
+    if size_px is None or image.shape[:2] == size_px:
+        return image
+    (height, width), (own_height, own_width) = size_px, image.shape[:2]
+    if height > own_height or width > own_width or abs(own_width * height / own_height - width) > 1.0:
+        return image
+    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA))
 
 
 def require_lerobot() -> None:
     """Raise MissingDependencyError, which names the missing part, unless LeRobot can be imported."""
     if "lerobot" in sys.modules:
         return
-    if sys.version_info < _PYTHON:
-        raise MissingDependencyError(
-            f"LeRobot needs Python 3.12 or later, this is {'.'.join(map(str, sys.version_info[:2]))}: "
-            "make an environment with a newer one"
-        )
     for module in ("lerobot", "torchvision"):
         if find_spec(module) is None:
             raise missing(module, "lerobot", "a LeRobot policy")
