@@ -174,5 +174,3 @@ def test_check_names_the_history_and_the_arm(checkpoint_of: Callable[..., Path])
     findings = {finding.subject: finding.detail for finding in model.check()}
     assert "2 instants" in findings["history"]
     assert "arm" not in findings, "the cell has a UR5, too"
-
-

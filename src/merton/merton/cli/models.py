@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,8 @@ from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
 from merton.extras import ready
-from merton.models.catalogue import USABLE, Catalogue, CatalogueEntry, examine, usable_here
+from merton.models.base import Finding
+from merton.models.catalogue import USABLE, Catalogue, CatalogueEntry, NamedEntry, examine, usable_here
 
 if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
@@ -69,13 +71,24 @@ def list_command(
     for kind, entry in entries:
         if file := _catalogues()[kind].file_of(entry.name):
             print_err(f"{kind} {entry.name} is from {file}")
+    for convention, file in _labs_conventions():
+        print_err(f"convention {convention} is from {file}")
     ready = sum(need == USABLE for need in needs.values())
     print_err(f"{ready} of {len(needs)} can be used here; `merton model check NAME` says what another one needs")
 
 
 @app.command("show")
-def show_command(name: Annotated[str, typer.Argument(help="A name of `merton model list`.")]) -> None:
-    """Print the entry of a model as YAML; a copy in a catalogue of your own replaces it."""
+def show_command(
+    name: Annotated[str, typer.Argument(help="A name of `merton model list`, or of a convention.")],
+) -> None:
+    """Print the entry of a model or convention as YAML; a copy in a catalogue of your own replaces it."""
+    from merton.decision.models.conventions import CONVENTIONS
+
+    if name in CONVENTIONS and not any(entry.name == name for _, entry in _entries()):
+        if (entry := CONVENTIONS[name].entry) is None:
+            raise InputError(f"convention {name!r} is written in Python, in merton/decision/models/conventions.py")
+        typer.echo(as_yaml([("convention", entry)]), nl=False)
+        return
     typer.echo(as_yaml(_named(name)), nl=False)
 
 
@@ -92,7 +105,7 @@ def check_command(
     for kind, entry in _entries() if name is None else _named(name):
         STDOUT.print(f"{kind} {entry.name}", highlight=False, style="bold")
         with working(f"checking: {entry.name}"):
-            findings = examine(entry)
+            findings = [*_convention(entry), *examine(entry)]
         for finding in findings:
             mark = "[green]ok     [/]" if finding.ok else "[red]missing[/]"
             STDOUT.print(f"  {mark} {finding.subject:<10} {escape(finding.detail)}", highlight=False, soft_wrap=True)
@@ -125,7 +138,13 @@ def serve_command(
         raise InputError(str(error)) from None
 
 
-def as_yaml(entries: Iterable[tuple[str, CatalogueEntry]]) -> str:
+def _convention(entry: ModelEntry | PolicyEntry) -> list[Finding]:
+    """The meaning of a policy's numbers, as a finding."""
+    means = getattr(entry, "means", None)
+    return [] if means is None else [Finding("convention", True, f"{means.name}: {means.meaning}")]
+
+
+def as_yaml(entries: Iterable[tuple[str, NamedEntry]]) -> str:
     """Entries (kind, entry) as a file of the catalogue; fields at their default are left out."""
     documents: dict[str, list[dict[str, Any]]] = {}
     for kind, entry in entries:
@@ -138,7 +157,8 @@ def tables() -> str:
     from merton.cognition.models.base import MODELS
     from merton.decision.models.base import POLICIES
 
-    means = {name: f"`{entry.convention}`" if entry.convention else "Merton's" for name, entry in POLICIES.items()}
+    conventions = {name: entry.means for name, entry in POLICIES.items()}
+    means = {name: f"`{found.name}`" if found else "Merton's" for name, found in conventions.items()}
     vlms = _table("image", {name: _image(entry) for name, entry in MODELS.items()}, list(MODELS.values()))
     vlas = _table("means", means, list(POLICIES.values()))
     return "\n".join(["### VLMs", "", *vlms, "", "### VLAs", "", *vlas])
@@ -186,6 +206,12 @@ def _catalogues() -> dict[str, Catalogue[Any]]:
     from merton.decision.models.base import POLICIES
 
     return {"vlm": MODELS, "vla": POLICIES}
+
+
+def _labs_conventions() -> list[tuple[str, Path]]:
+    from merton.decision.models.conventions import CONVENTIONS
+
+    return [(name, file) for name in CONVENTIONS if (file := CONVENTIONS.file_of(name))]
 
 
 def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:

@@ -58,8 +58,8 @@ def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Polic
         "settings": settings,
     }
     if isinstance(entry, PolicyEntry):
-        names = ("cameras", "convention", "unnorm_key", "state")
-        return {"kind": "vla", **values, **{name: getattr(entry, name) for name in names}}
+        names = {"cameras", "convention", "unnorm_key", "state"}
+        return {"kind": "vla", **values, **entry.model_dump(mode="json", include=names)}
     return {"kind": "vlm", **values, "max_tokens": entry.limit()}
 
 

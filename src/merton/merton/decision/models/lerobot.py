@@ -22,7 +22,7 @@ import numpy as np
 
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
-from merton.errors import InputError, MissingDependencyError, missing
+from merton.errors import InputError, missing
 from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
 from merton.world.action import ActionChunk
@@ -155,8 +155,8 @@ def _chunk(policy: Any, batch: dict[str, Any]) -> Any:
     config = policy.config
     if getattr(config, "temporal_ensemble_coeff", None) is not None:
         raise InputError(
-            "its policy mixes the chunks of all earlier control steps (temporal_ensemble_coeff), which models that keep "
-            "nothing cannot do: write null there and n_action_steps into config.json of the checkpoint"
+            "it mixes the chunks of all earlier control steps (temporal_ensemble_coeff), and a model in Merton keeps "
+            "nothing: write null for it, and n_action_steps, into config.json of the checkpoint"
         )
     rows = getattr(config, "n_action_steps", None) or getattr(config, "action_chunk_size", None)
     if getattr(config, "observation_delta_indices", None) is None:
