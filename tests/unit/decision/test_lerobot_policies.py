@@ -5,13 +5,17 @@ Skipped where LeRobot is not installed; `make lerobot` and CI make an environmen
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny_checkpoints
+from tiny_checkpoints import IMAGE_PX
 
 from merton.decision.models.base import example_observation
 from merton.decision.models.convention_entry import ConventionEntry, Gripper, Joints
@@ -51,6 +55,50 @@ TINY: dict[str, dict[str, Any]] = {
         "pretrained_backbone_weights": None,
     },
 }  # fmt: skip
+TINY_LANGUAGE: dict[str, dict[str, Any]] = {
+    "smolvla": {
+        "chunk_size": 6, "n_action_steps": 4, "num_vlm_layers": 2, "tokenizer_max_length": 12, "num_steps": 2,
+        "resize_imgs_with_padding": (IMAGE_PX, IMAGE_PX),
+    },
+    "pi0": {"chunk_size": 6, "n_action_steps": 4, "num_inference_steps": 2, "tokenizer_max_length": 12},
+    "pi05": {"chunk_size": 6, "n_action_steps": 4, "num_inference_steps": 2, "tokenizer_max_length": 64},
+}  # fmt: skip
+"""Policies with a language model, whose classes give no small form by themselves: see `small_language`."""
+
+
+@pytest.fixture
+def small_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
+    """A function that makes the language model of a class small, and gives the settings that it needs.
+
+    SmolVLA reads its sizes from a folder. Pi0 and Pi0.5 have theirs in their source, and their tokenizer on a hub:
+    only these numbers and the tokenizer are replaced, by ones that are made here.
+    """
+    transformers = pytest.importorskip("transformers", reason="LeRobot's parts for language are not installed")
+    from transformers import CONFIG_MAPPING
+
+    def sizes(variant: str) -> Any:
+        return SimpleNamespace(width=16, depth=2, mlp_dim=32, num_heads=2, num_kv_heads=1, head_dim=8)
+
+    def paligemma() -> Any:
+        config = CONFIG_MAPPING["paligemma"]()
+        config.vision_config.hidden_size, config.vision_config.num_hidden_layers = 16, 1
+        config.vision_config.num_attention_heads = 2
+        return config
+
+    def make(kind: str) -> dict[str, Any]:
+        if kind == "smolvla":
+            return {"vlm_model_name": str(tiny_checkpoints.smolvlm(tmp_path))}
+        kept, vision = {"projection_dim": 16, "intermediate_size": 32}, type(paligemma().vision_config)
+        assign = vision.__setattr__
+        monkeypatch.setattr(vision, "__setattr__", lambda one, name, value: assign(one, name, kept.get(name, value)))
+        module = importlib.import_module(f"lerobot.policies.{kind}.modeling_{kind}")
+        monkeypatch.setattr(module, "get_gemma_config", sizes)
+        monkeypatch.setattr(module, "CONFIG_MAPPING", {"paligemma": paligemma, "gemma": CONFIG_MAPPING["gemma"]})
+        words = tiny_checkpoints.tokenizer({}, "")
+        monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: words)
+        return {}
+
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +114,7 @@ def checkpoint_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
             IMAGE: PolicyFeature(FeatureType.VISUAL, (3, *SIZE_PX)),
         }
         outputs = {"action": PolicyFeature(FeatureType.ACTION, (7,))}
-        settings = {**TINY[kind], **further}
+        settings = {**TINY, **TINY_LANGUAGE}[kind] | further
         config = make_policy_config(
             kind, input_features=inputs, output_features=outputs, device="cpu", push_to_hub=False, **settings
         )
@@ -75,7 +123,8 @@ def checkpoint_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
         policy.save_pretrained(folder)
         rng = np.random.default_rng(0)
         numbers = {name: torch.tensor(rng.uniform(0.5, 1.0, 7), dtype=torch.float32) for name in ("mean", "std")}
-        numbers |= {"min": numbers["mean"] - 1, "max": numbers["mean"] + 1}
+        for name, sign in (("min", -1), ("max", 1), ("q01", -1), ("q99", 1)):
+            numbers[name] = numbers["mean"] + sign
         picture = {name: torch.full((3, 1, 1), value) for name, value in
                    {"mean": 0.4, "std": 0.3, "min": 0.0, "max": 1.0}.items()}  # fmt: skip
         stats = {STATE: numbers, "action": numbers, IMAGE: picture}
@@ -134,6 +183,20 @@ def test_a_chunk_is_what_select_action_gives_from_a_reset(checkpoint_of: Callabl
     np.testing.assert_allclose(chunk.deltas, expected.deltas, atol=1e-6)
     assert np.abs(np.diff(chunk.deltas[:, :6], axis=0)).max() > 1e-3, "a chunk whose actions are one and the same"
     assert (model.act(observations[0]).deltas == chunk.deltas).all(), "nothing is kept between two calls"
+
+
+@pytest.mark.parametrize("kind", TINY_LANGUAGE)
+def test_a_policy_with_a_language_model_gives_what_select_action_does(
+    checkpoint_of: Callable[..., Path], small_language: Callable[[str], dict[str, Any]], kind: str
+) -> None:
+    folder = checkpoint_of(kind, **small_language(kind))
+    observations = seen_in_turn(4)
+    raw = by_lerobot(folder, observations)
+    model = LeRobot("tiny", str(folder), "", EXPORT, {IMAGE: CAMERA}, device="cpu")
+    expected = EXPORT.chunk(raw, state=EXPORT.joints_of(observations[0]))
+    chunk = model.act(observations[0])
+    np.testing.assert_allclose(chunk.deltas, expected.deltas, atol=1e-5)
+    assert np.abs(np.diff(chunk.deltas[:, :6], axis=0)).max() > 1e-3, "a chunk whose actions are one and the same"
 
 
 def test_act_in_merton_is_act_in_lerobot_over_a_whole_episode(checkpoint_of: Callable[..., Path]) -> None:
