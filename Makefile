@@ -59,6 +59,9 @@ lock: setup ## write requirements/lock.txt from pyproject.toml: what it pins sta
 lowest: ## run the loop's quick tests with the lowest versions that pyproject.toml promises, in environments of their own
 	@PYTHON=$(PYTHON) tools/lowest.sh
 
+lerobot: ## test the adapter of LeRobot with LeRobot's own classes, in an environment of its own
+	@PYTHON=$(PYTHON) tools/lerobot.sh
+
 dist: ## build wheel and source archive of both packages into build/dist, and check them as an index would
 	@rm -f build/dist/*.whl build/dist/*.tar.gz
 	@$(PYTHON) -m venv build/dist/environment
@@ -72,4 +75,4 @@ docs: develop ## write the documentation's site: build/docs/index.html
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build
 
-.PHONY: help demo test quick flaky test-times setup develop lint bench lock lowest dist docs clean
+.PHONY: help demo test quick flaky test-times setup develop lint bench lock lowest lerobot dist docs clean

@@ -29,7 +29,14 @@ SECTIONS = {
         *("reference/scores", "use/attribution", "use/gate", "use/episodes"),
     ),
     "Models and images": (
-        *("use/models", "use/adding_a_model", "use/serving", "use/adding_a_distortion", "use/dataset"),
+        *(
+            "use/models",
+            "use/adding_a_model",
+            "use/conventions",
+            "use/serving",
+            "use/adding_a_distortion",
+            "use/dataset",
+        ),
         "use/adding_a_metric",
         *("studies/annotate", "studies/quality", "studies/learned_metrics", "studies/curation"),
     ),

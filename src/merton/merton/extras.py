@@ -85,7 +85,7 @@ EXTRAS = {
     "postgres": Extra("a record on a PostgreSQL server", {"psycopg": "psycopg"}),
     "cluster": Extra("--engine ray of run and annotate", {"ray": "ray"}),
     "rerun": Extra("recording view --in rerun", {"rerun-sdk": "rerun"}),
-    "lerobot": Extra("LeRobot's policies, in an environment of their own with Python 3.12", {"lerobot": "lerobot"}),
+    "lerobot": Extra("LeRobot's policies, in an environment of their own", {"lerobot": "lerobot"}),
 }
 """Every extra that a pyproject.toml of the checkout has, in the order in which `merton doctor` lists them."""
 

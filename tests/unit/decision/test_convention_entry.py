@@ -201,6 +201,24 @@ def test_a_mistake_is_refused_at_its_line(labs_file: Any, text: str, why: str) -
         Policies().read()
 
 
+def test_the_examples_of_the_page_are_read(labs_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[3] / "docs/use/conventions.md").read_text(encoding="utf-8")
+    blocks = [block.partition("```")[0] for block in page.split("```yaml\n")[1:]]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demos").mkdir()
+    dataset(tmp_path / "demos", EXPORT)
+    assert len(blocks) == 2
+    for block, name in zip(blocks, ("mine", "trained"), strict=True):
+        labs_file(block)
+        assert isinstance(Policies()[name].convention, ConventionEntry)
+    labs_file(blocks[0])
+    Policies().read()
+    hand = CONVENTIONS["our_hand"].chunk([2.0, 0, 0, 0, 0, -0.5, 0.1])
+    assert (hand.frame, hand.deltas[0].tolist()) == ("tcp", [0.05, 0, 0, 0, 0, -0.25, 1.0])
+    known = {f"`{key}`" for key in ConventionEntry.model_fields} - {"`pose`", "`joints`"}
+    assert not [key for key in known if key not in page], "a key that the page does not tell"
+
+
 # Data sets ------------------------------------------------------------------------------------------------------------
 
 EXPORT = {

@@ -181,7 +181,7 @@ def of_dataset(where: str) -> ConventionEntry:
         raise InputError(f"{path} is not JSON") from None
     except (KeyError, TypeError):
         raise InputError(
-            f"{path} names no convention under features, {FEATURE}: `merton export lerobot` of Merton 1.2 or later "
-            "writes it"
+            f"{path} names no convention under features, {FEATURE}: `merton export lerobot` writes it; of a data set "
+            "of another origin, write one into the catalogue's file"
         ) from None
     return validated(ConventionEntry, json.dumps(found), f"{path}: features, {FEATURE}, {KEY}")
