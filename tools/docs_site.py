@@ -29,15 +29,8 @@ SECTIONS = {
         *("reference/scores", "use/attribution", "use/gate", "use/episodes"),
     ),
     "Models and images": (
-        *(
-            "use/models",
-            "use/adding_a_model",
-            "use/conventions",
-            "use/serving",
-            "use/adding_a_distortion",
-            "use/dataset",
-        ),
-        "use/adding_a_metric",
+        *("use/models", "use/adding_a_model", "use/conventions", "use/serving", "use/adding_a_distortion"),
+        *("use/dataset", "use/adding_a_metric"),
         *("studies/annotate", "studies/quality", "studies/learned_metrics", "studies/curation"),
     ),
     "Boards": (
