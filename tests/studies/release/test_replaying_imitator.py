@@ -5,7 +5,6 @@ A perfect imitator is the first test of a convention: read by `pi0_base`, the sa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -77,6 +76,15 @@ def replaying() -> Iterator[None]:
     POLICIES._entries.pop("replay", None)
 
 
+@pytest.fixture(scope="module")
+def shown(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """What the oracle did: both tasks, five scenes."""
+    values = {"tasks": '["reach", "pick"]', "scenes": 5}
+    run = undisturbed_run(tmp_path_factory.mktemp("shown"), EXPERIMENT.format(name="shown", agent="oracle", **values))
+    assert all(record.success for record in records(run))
+    return run
+
+
 def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
     monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
@@ -85,14 +93,8 @@ def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyP
     return out
 
 
-def successes_of_replay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: list[str], scenes: int, fps: int, convention: str = ""
-) -> dict[str, list[bool]]:
-    """Task to the success of each scene, of a policy that replays what the oracle did there."""
-    values = {"tasks": json.dumps(tasks), "scenes": scenes}
-    shown = undisturbed_run(tmp_path / "shown", EXPERIMENT.format(name="shown", agent="oracle", **values))
-    assert all(record.success for record in records(shown))
-    dataset = exported(shown, tmp_path / "dataset", fps, monkeypatch)
+def successes_of_replay(folder: Path, dataset: Path, scenes: int, convention: str = "") -> dict[str, list[bool]]:
+    """Task to the success in each scene, of a policy that replays the data set."""
     POLICIES._entries["replay"] = PolicyEntry(
         name="replay",
         description="",
@@ -101,28 +103,26 @@ def successes_of_replay(
         settings={"dataset": str(dataset)},
         convention=convention or {"from": str(dataset)},  # type: ignore[arg-type]
     )
-    run = undisturbed_run(tmp_path / "again", EXPERIMENT.format(name="again", agent="replay", **values))
-    found: dict[str, list[bool]] = {task: [] for task in tasks}
-    for record in records(run):
+    folder.mkdir()
+    values = {"tasks": '["reach", "pick"]', "scenes": scenes}
+    found: dict[str, list[bool]] = {"reach": [], "pick": []}
+    for record in records(undisturbed_run(folder, EXPERIMENT.format(name="again", agent="replay", **values))):
         if record.agent == "replay":
             found[record.case.task].append(bool(record.success))
     return found
 
 
-@pytest.mark.usefixtures("renders", "replaying")
-@pytest.mark.parametrize("fps", [10, 25])
-def test_a_replaying_imitator_does_the_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fps: int) -> None:
-    for folder in ("shown", "again"):
-        (tmp_path / folder).mkdir()
-    found = successes_of_replay(tmp_path, monkeypatch, ["reach", "pick"], 5, fps)
-    assert found == {"reach": [True] * 5, "pick": [True] * 5}
-
-
-@pytest.mark.usefixtures("renders", "replaying")
-def test_the_same_rows_by_the_convention_of_another_family_do_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("replaying")
+def test_a_replaying_imitator_does_the_tasks(
+    shown: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it was before exports had a convention: half the time to a row, the gripper in other numbers."""
-    for folder in ("shown", "again"):
-        (tmp_path / folder).mkdir()
-    assert successes_of_replay(tmp_path, monkeypatch, ["pick"], 1, 10, "pi0_base") == {"pick": [False]}
+    """Not by the convention of another family: half the time to a row, the gripper in other numbers."""
+    dataset = exported(shown, tmp_path / "dataset", 10, monkeypatch)
+    assert successes_of_replay(tmp_path / "again", dataset, 5) == {"reach": [True] * 5, "pick": [True] * 5}
+    assert successes_of_replay(tmp_path / "otherwise", dataset, 1, "pi0_base")["pick"] == [False]
+
+
+@pytest.mark.usefixtures("replaying")
+def test_it_does_them_at_another_rate(shown: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = exported(shown, tmp_path / "dataset", 25, monkeypatch)
+    assert successes_of_replay(tmp_path / "again", dataset, 5) == {"reach": [True] * 5, "pick": [True] * 5}
