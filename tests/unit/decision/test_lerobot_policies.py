@@ -87,6 +87,7 @@ def small_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
     def make(kind: str) -> dict[str, Any]:
         if kind == "smolvla":
+            pytest.importorskip("num2words", reason="LeRobot's part for SmolVLA is not installed")
             return {"vlm_model_name": str(tiny_checkpoints.smolvlm(tmp_path))}
         kept, vision = {"projection_dim": 16, "intermediate_size": 32}, type(paligemma().vision_config)
         assign = vision.__setattr__
