@@ -23,6 +23,7 @@ from merton.world.cell import load_cell
 from merton_studies.release.lerobot import demonstration, from_run
 from merton_studies.release.lerobot.dataset import put_together
 from merton_studies.release.lerobot.from_run import export
+from merton_studies.release.lerobot.pictures import ALL_PICTURES, PictureChoice
 from merton_studies.release.lerobot.statistics import of_shades, of_values
 from runs import records, undisturbed_run
 
@@ -57,10 +58,10 @@ def dataset(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path
     """Exported by two calls, of which the first is interrupted before the second trial."""
     out, work = tmp_path_factory.mktemp("lerobot") / "out", from_run._demonstrate
 
-    def interrupted(path: Path, folder: Path, record: Any, fps: int) -> str:
+    def interrupted(path: Path, folder: Path, record: Any, fps: int, choice: PictureChoice) -> str:
         if record.id == TRIALS[1]:
             raise KeyboardInterrupt
-        return work(path, folder, record, fps)
+        return work(path, folder, record, fps, choice)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         in_this_process(monkeypatch)
@@ -73,9 +74,9 @@ def dataset(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path
         with pytest.raises(InputError, match="an unfinished dataset with other fps"):
             export(run.path, out, FPS + 1, successful=True)
 
-        def going_on(path: Path, folder: Path, record: Any, fps: int) -> str:
+        def going_on(path: Path, folder: Path, record: Any, fps: int, choice: PictureChoice) -> str:
             assert kept.stat().st_mtime_ns == before, "a trial is carried out anew that was there already"
-            return work(path, folder, record, fps)
+            return work(path, folder, record, fps, choice)
 
         monkeypatch.setattr(from_run, "_demonstrate", going_on)
         assert export(run.path, out, FPS, successful=True).left_out == ()
@@ -218,7 +219,7 @@ def test_statistics_of_known_numbers() -> None:
 
 def test_the_same_trial_gives_the_same_bytes(dataset: Path, run: RunDirectory, tmp_path: Path) -> None:
     (record,) = [record for record in records(run) if record.id == TRIALS[0]]
-    assert from_run._demonstrate(run.path, tmp_path, record, FPS) == ""
+    assert from_run._demonstrate(run.path, tmp_path, record, FPS, ALL_PICTURES) == ""
     for camera in ("wrist", "top", "side"):
         film = dataset / f"videos/observation.images.{camera}/chunk-000/file-000.mp4"
         assert film.read_bytes() == demonstration.video(tmp_path, camera).read_bytes()

@@ -29,6 +29,12 @@ def lerobot_command(
         ),
     ] = None,
     successful: Annotated[bool, typer.Option("--successful", help="Trials that did the task alone.")] = False,
+    cameras: Annotated[
+        str, typer.Option("--cameras", help="Cameras whose pictures are exported, such as top,wrist; all if left out.")
+    ] = "",
+    width: Annotated[
+        int | None, typer.Option("--width", help="Width of the pictures [px], even; as they are if left out.")
+    ] = None,
 ) -> None:
     """Write executed trials as demonstrations that LeRobot loads: video, state and action at an even rate.
 
@@ -37,13 +43,16 @@ def lerobot_command(
     from merton.experiment.run_names import find_run
     from merton.recording.bag_files import is_recording
     from merton.recording.reader import torn_note
-    from merton_studies.release.lerobot import from_recording, from_run
+    from merton_studies.release.lerobot import from_recording, from_run, pictures
 
+    named = tuple(name.strip() for name in cameras.split(",") if name.strip())
+    choice = pictures.PictureChoice(named, width)
     with progress("trials") as on_progress:
         if is_recording(Path(source)):
-            made = from_recording.export(Path(source), out, fps, successful, on_progress)
+            made = from_recording.export(Path(source), out, fps, successful, on_progress, choice)
         else:
-            made = from_run.export(find_run(source), out, FPS if fps is None else fps, successful, on_progress)
+            rate = FPS if fps is None else fps
+            made = from_run.export(find_run(source), out, rate, successful, on_progress, choice)
     counts = made.counts
     print_out(
         f"{counts.episodes} episodes, {counts.successes} of them successes: {counts.frames} frames at {counts.fps} Hz "

@@ -1,3 +1,3 @@
 """Executed trials as demonstrations in the dataset format of LeRobot: pictures, states and actions at an even rate."""
 
-__all__ = ["from_recording", "from_run"]
+__all__ = ["from_recording", "from_run", "pictures"]

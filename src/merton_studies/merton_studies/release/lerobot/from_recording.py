@@ -22,6 +22,7 @@ from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import Facts, put_together
 from merton_studies.release.lerobot.demonstration import convention_of_export, is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
+from merton_studies.release.lerobot.pictures import ALL_PICTURES, PictureChoice
 from merton_studies.release.lerobot.timeline import IMAGES, Shown, Timeline
 
 _Taken = list[tuple[int, bytes]]
@@ -36,6 +37,7 @@ def export(
     fps: int | None,
     successful: bool,
     on_progress: OnProgress = unseen,
+    choice: PictureChoice = ALL_PICTURES,
 ) -> Exported:
     """Write the trials of a recording as a dataset of LeRobot; goes on where it was interrupted.
 
@@ -48,10 +50,11 @@ def export(
         fps: frames a second, 1 .. 200; None: as many as a camera delivers.
         successful: successes alone.
         on_progress: called with trials done and all.
+        choice: cameras and size of the pictures.
 
     Raises:
-        InputError: no recording, `out` holds something else, no such rate, or there is no trial with its result,
-            pictures and motion.
+        InputError: no recording, `out` holds something else, no such rate or camera, or there is no trial with its
+            result, pictures and motion.
         InfrastructureError: a file cannot be written.
         MissingDependencyError: PyAV, pyarrow or the extra `recording` is not installed.
     """
@@ -65,13 +68,14 @@ def export(
     rate = fps or timeline.rate_hz
     wanted = [trial for trial in timeline.trials if trial.record.success or not successful]
     asked = {"source": recording.name, "recording_sha256": recording_sha256(recording), "fps": rate,
-             "successful": successful}  # fmt: skip
+             "successful": successful, **choice.asked()}  # fmt: skip
     cell = load_cell(linkage=timeline.linkage)
     with begun(out, asked) as parts:
         left_out, made = list(timeline.left_out), list[tuple[Path, Facts]]()
         cameras: set[str] = set()
         for number, (trial, taken) in enumerate(_with_pictures(recording, wanted)):
             on_progress(number, len(wanted))
+            taken = {camera: taken[camera] for camera in choice.of(tuple(sorted(taken)))} if taken else taken
             cameras = cameras or set(taken)
             if not taken or set(taken) != cameras:
                 missing = ", ".join(sorted(cameras - set(taken))) or "every camera"
@@ -82,9 +86,8 @@ def export(
             times = np.minimum(trial.start_ns + frames * (1e9 / rate), trial.end_ns)  # then the next scene begins
             if not is_kept(folder):
                 vectors = vectors_of(*timeline.at(times), cell)
-                keep(
-                    folder, trial.instruction, vectors, {one: _shown(taken[one], times) for one in sorted(taken)}, rate
-                )
+                pictures = {one: choice.sized(_shown(taken[one], times)) for one in sorted(taken)}
+                keep(folder, trial.instruction, vectors, pictures, rate)
             made.append((folder, {**facts_of(trial.record), "oldest_picture_s": _oldest_s(taken, times)}))
         if not made:
             reason = left_out[0] if left_out else f"no trial of it is a success among {len(timeline.trials)}"

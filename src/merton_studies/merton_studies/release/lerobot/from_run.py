@@ -27,12 +27,20 @@ from merton.world.observation import Image
 from merton_studies.release.lerobot.dataset import put_together
 from merton_studies.release.lerobot.demonstration import convention_of_export, is_kept, keep, ticks, vectors_of
 from merton_studies.release.lerobot.folder import Exported, begun, facts_of
+from merton_studies.release.lerobot.pictures import ALL_PICTURES, PictureChoice
 
 MOST_HZ = round(1 / SLICE_S)
 """The rate at which a run records the tool's path."""
 
 
-def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProgress = unseen) -> Exported:
+def export(
+    run: Path,
+    out: Path,
+    fps: int,
+    successful: bool,
+    on_progress: OnProgress = unseen,
+    choice: PictureChoice = ALL_PICTURES,
+) -> Exported:
     """Write the executed trials of a run as a dataset of LeRobot, on all cores; goes on where it was interrupted.
 
     Each trial is carried out again. One whose path is not the recorded one, to the last digit, is left out.
@@ -44,9 +52,11 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
             half a slice off at most.
         successful: successes alone.
         on_progress: called with trials done and all.
+        choice: cameras and size of the pictures, which are made small after their distortion.
 
     Raises:
-        InputError: no such rate, `out` holds something else, or the run has no trial to be exported or names no arm.
+        InputError: no such rate or camera, `out` holds something else, or the run has no trial to be exported or names
+            no arm.
         InfrastructureError: a model cannot be asked, or a file cannot be written.
         MissingDependencyError: PyAV or pyarrow is not installed.
     """
@@ -69,10 +79,11 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
     if not wanted:
         raise InputError(f"{run} has no {'successful ' if successful else ''}trial that was carried out")
     asked = {"source": directory.id, "experiment_sha256": directory.experiment_sha256, "fps": fps,
-             "successful": successful}  # fmt: skip
+             "successful": successful, **choice.asked()}  # fmt: skip
+    choice.of(load_cell().camera_names)
     with begun(out, asked) as parts:
         folders = [parts / str(number) for number in range(len(wanted))]
-        jobs = [(directory.path, folder, record, fps) for folder, record in zip(folders, wanted, strict=True)]
+        jobs = [(directory.path, folder, record, fps, choice) for folder, record in zip(folders, wanted, strict=True)]
         left_out = []
         with open_pool() as pool:
             for done, sentence in enumerate(results(pool, _demonstrate, jobs), start=1):
@@ -92,7 +103,7 @@ def export(run: Path, out: Path, fps: int, successful: bool, on_progress: OnProg
     return Exported(counts, tuple(left_out))
 
 
-def _demonstrate(run: Path, folder: Path, record: TrialRecord, fps: int) -> str:
+def _demonstrate(run: Path, folder: Path, record: TrialRecord, fps: int, choice: PictureChoice) -> str:
     """Keep the demonstration of a trial, in a process of the pool; returns why it is left out, or nothing."""
     if is_kept(folder):
         return ""
@@ -121,7 +132,10 @@ def _demonstrate(run: Path, folder: Path, record: TrialRecord, fps: int) -> str:
     )
     moments = [instant for instant, _ in shown]
     ports.cameras.begin_scene()
-    pictures = {camera: _pictures(ports, spec, record, camera, moments) for camera in ports.cameras.names}
+    pictures = {
+        camera: choice.sized(_pictures(ports, spec, record, camera, moments))
+        for camera in choice.of(ports.cameras.names)
+    }
     keep(folder, trial.instruction, vectors, pictures, fps)
     return ""
 
