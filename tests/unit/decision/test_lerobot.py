@@ -14,7 +14,8 @@ import pytest
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import POLICIES, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS
-from merton.decision.models.lerobot import LeRobot, require_lerobot, shrunk
+from merton.decision.models.images import shrunk
+from merton.decision.models.lerobot import LeRobot, require_lerobot
 from merton.errors import InputError, InvalidActionError, MissingDependencyError
 
 IMAGES = {"observation.images.base_0_rgb": "top", "observation.images.left_wrist_0_rgb": "wrist"}

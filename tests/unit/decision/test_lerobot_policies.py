@@ -20,7 +20,8 @@ from tiny_checkpoints import IMAGE_PX
 from merton.decision.models.base import example_observation
 from merton.decision.models.convention_entry import ConventionEntry, Gripper, Joints
 from merton.decision.models.conventions import convention_of
-from merton.decision.models.lerobot import LeRobot, shrunk
+from merton.decision.models.images import shrunk
+from merton.decision.models.lerobot import LeRobot
 from merton.errors import InputError
 from merton.world.observation import Observation
 

@@ -1,7 +1,8 @@
-"""Resizing of images for policy servers, as their own clients do it."""
+"""Resizing of images for policies: as the clients of their servers do it, or as those they were trained on."""
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from merton.errors import require
@@ -27,3 +28,20 @@ def resize_with_padding(image: Image, height: int, width: int) -> Image:
     result = np.zeros((height, width, 3), np.uint8)
     result[top : top + inner_height, left : left + inner_width] = np.asarray(small)
     return result
+
+
+def even_size(image: Image, width: int) -> tuple[int, int]:
+    """(height, width) [px] of an image (h, w, 3) at another width, in its proportions, the height even as of a film."""
+    return max(2, 2 * round(image.shape[0] * width / image.shape[1] / 2)), width
+
+
+def shrunk(image: Image, size_px: tuple[int, int] | None) -> Image:
+    """An image (h, w, 3) uint8 averaged over areas to (height, width), as `merton export lerobot` shrinks pictures.
+
+    It stays as it is if it is not larger, or of another form: then the policy prepares it by itself, as Pi0 does.
+    """
+    if size_px is None or image.shape[1] <= size_px[1]:
+        return image
+    if abs(image.shape[0] * size_px[1] / image.shape[1] - size_px[0]) > 1.0:  # an even height is off by a pixel at most
+        return image
+    return np.asarray(cv2.resize(image, size_px[::-1], interpolation=cv2.INTER_AREA))

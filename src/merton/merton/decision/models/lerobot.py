@@ -17,17 +17,17 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-import cv2
 import numpy as np
 
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
+from merton.decision.models.images import shrunk
 from merton.errors import InputError, missing
 from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
-from merton.world.observation import Image, Observation
+from merton.world.observation import Observation
 
 
 class LeRobot(Policy):
@@ -170,19 +170,6 @@ def _size_px(policy: Any, key: str) -> tuple[int, int] | None:
     """(height, width) of the pictures that a policy was trained on, or None if it does not say."""
     feature = (getattr(policy.config, "input_features", None) or {}).get(key)
     return None if feature is None else (int(feature.shape[-2]), int(feature.shape[-1]))
-
-
-def shrunk(image: Image, size_px: tuple[int, int] | None) -> Image:
-    """An image (h, w, 3) averaged over areas to (height, width), as `merton export lerobot` shrinks pictures.
-
-    It stays as it is if it is not larger, or of another form: then the policy prepares it by itself, as Pi0 does.
-    """
-    if size_px is None or image.shape[:2] == size_px:
-        return image
-    (height, width), (own_height, own_width) = size_px, image.shape[:2]
-    if height > own_height or width > own_width or abs(own_width * height / own_height - width) > 1.0:
-        return image
-    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA))
 
 
 def require_lerobot() -> None:

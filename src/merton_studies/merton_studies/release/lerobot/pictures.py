@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import cv2
-import numpy as np
-
+from merton.decision.models.images import even_size, shrunk
 from merton.errors import InputError
 from merton.world.observation import Image
 
@@ -45,17 +43,9 @@ class PictureChoice:
         return tuple(camera for camera in cameras if not self.cameras or camera in self.cameras)
 
     def sized(self, images: Iterable[Image]) -> Iterator[Image]:
-        """(height, width, 3) uint8 images, each of `width_px`: every pixel is the mean of those that it covers.
-
-        The height keeps the proportions, to the next even number, since videos have even sizes.
-        """
+        """(height, width, 3) uint8 images, each of `width_px`, as a policy that learned from them will get them."""
         for image in images:
-            height, width = image.shape[:2]
-            if self.width_px is None or self.width_px >= width:
-                yield image
-                continue
-            size = (self.width_px, max(2, 2 * round(height * self.width_px / width / 2)))
-            yield np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+            yield image if self.width_px is None else shrunk(image, even_size(image, self.width_px))
 
     def asked(self) -> dict[str, Any]:
         """JSON values that tell the choice; nothing if it is all pictures as they are, as in older datasets."""
