@@ -21,7 +21,7 @@ SECTIONS = {
         *("use/tutorials/your_vla", "use/tutorials/your_images", "use/tutorials/your_distortion", "use/python"),
         *("use/tutorials/your_leaderboard", "use/tutorials/the_lab", "use/tutorials/your_image_quality"),
         *("use/tutorials/your_ratings", "use/tutorials/your_arena", "use/tutorials/your_questions"),
-        "use/tutorials/your_world_model_board",
+        *("use/tutorials/your_world_model_board", "use/tutorials/lerobot"),
         *("use/your_simulator", "use/recipes", "studies/map"),
     ),
     "Experiments": (

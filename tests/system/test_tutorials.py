@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,10 @@ PAGES = sorted((ROOT / "docs" / "use" / "tutorials").glob("*.md"))
 PREFIX = Path(sys.executable).parents[1]
 
 
-def run_page(page: Path, folder: Path, hook: Path, *path: Path) -> None:
+def run_page(page: Path, folder: Path, hook: Path, *path: Path, kinds: Sequence[str] = ("bash",)) -> None:
     """Paste a page; fails with what failed."""
     places = [str(place) for place in (hook, *path)] + [os.environ.get("PYTHONPATH", "")]
-    pasted = paste(page, folder, PREFIX, kinds=("bash",), PYTHONPATH=os.pathsep.join(filter(None, places)))
+    pasted = paste(page, folder, PREFIX, kinds=kinds, PYTHONPATH=os.pathsep.join(filter(None, places)))
     assert pasted.commands
     assert faults(pasted) == []
 
@@ -125,6 +126,44 @@ def test_your_arena_evaluates_a_model_that_applies(tmp_path: Path, hook: Path) -
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path, hook)
     assert (tmp_path / "board.pdf").exists()
+
+
+def successes(run: Path, agent: str) -> dict[str, list[bool]]:
+    """Distortion to whether each trial of an agent did its task; `reference` is the undistorted ones."""
+    with sqlite3.connect(run / "results.sqlite") as record:
+        trials = "SELECT distortion, outcome FROM trials JOIN cases ON cases.id = trials.'case' WHERE agent = ?"
+        found: dict[str, list[bool]] = {}
+        for distortion, outcome in record.execute(trials, (agent,)):
+            found.setdefault(distortion, []).append(outcome == "success")
+    return found
+
+
+def test_demonstrations_are_exported_and_replayed(tmp_path: Path) -> None:
+    """With the extras dataset and people, which the page installs; its training is the next test."""
+    pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed (the extra dataset)")
+    run_page(ROOT / "docs/use/tutorials/lerobot.md", tmp_path, tmp_path / "nothing is hidden")
+    assert successes(tmp_path / "runs/known", "replay") == {"reference": [True] * 6}
+    memory = tmp_path / "runs/memory"
+    assert {name: len(done) for name, done in successes(memory, "replay").items()} == dict.fromkeys(
+        ("reference", "gaussian_blur", "jpeg"), 3
+    )
+    assert not any(any(done) for done in successes(memory, "hold").values())
+
+
+def test_a_policy_is_trained_in_lerobot_and_evaluated(tmp_path: Path) -> None:
+    """The same page whole, but for the number of training steps; where LeRobot's part for training is installed."""
+    pytest.importorskip("lerobot", reason="LeRobot is not installed (the extra lerobot)")
+    pytest.importorskip("accelerate", reason="LeRobot's own extra `training` is not installed")
+    text = (ROOT / "docs/use/tutorials/lerobot.md").read_text(encoding="utf-8")
+    assert text.count("--steps=10000") == 1
+    page = tmp_path / "page.md"
+    page.write_text(text.replace("--steps=10000", "--steps=2"), encoding="utf-8")
+    run_page(page, tmp_path, tmp_path / "nothing is hidden", kinds=("bash", "console"))
+    assert {name: len(done) for name, done in successes(tmp_path / "runs/new", "act-pull").items()} == dict.fromkeys(
+        ("reference", "gaussian_blur", "jpeg"), 3
+    )
+    assert "act-pull" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
 def test_every_tutorial_is_run() -> None:
