@@ -217,6 +217,24 @@ def test_statistics_of_known_numbers() -> None:
     assert found["std"][2][0][0] == pytest.approx(np.std([0, 0, 0, 1]))
 
 
+@pytest.mark.usefixtures("renders")
+def test_a_film_has_the_chosen_camera_and_width(run: RunDirectory, tmp_path: Path) -> None:
+    """Each of its pictures is the mean over those of the full width, but for what the film's codec loses."""
+    (record,) = [record for record in records(run) if record.id == TRIALS[1]]
+    full, small = tmp_path / "full", tmp_path / "small"
+    assert from_run._demonstrate(run.path, full, record, FPS, ALL_PICTURES) == ""
+    assert from_run._demonstrate(run.path, small, record, FPS, PictureChoice(("top",), 212)) == ""
+    assert [file.name for file in small.glob("*.mp4")] == ["top.mp4"]
+    shown = [next(iter(av.open(str(folder / "top.mp4")).decode(video=0))).to_ndarray(format="rgb24")
+             for folder in (full, small)]  # fmt: skip
+    assert [image.shape for image in shown] == [(240, 424, 3), (120, 212, 3)]
+    means = shown[0].reshape(120, 2, 212, 2, 3).mean(axis=(1, 3))
+    assert np.abs(means - shown[1]).mean() < 3.0
+    with pytest.raises(InputError, match=r"there is no camera 'front'; choose of wrist, top, side"):
+        export(run.path, tmp_path / "out", FPS, successful=True, choice=PictureChoice(("front",)))
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_same_trial_gives_the_same_bytes(dataset: Path, run: RunDirectory, tmp_path: Path) -> None:
     (record,) = [record for record in records(run) if record.id == TRIALS[0]]
     assert from_run._demonstrate(run.path, tmp_path, record, FPS, ALL_PICTURES) == ""
