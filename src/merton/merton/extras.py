@@ -85,6 +85,7 @@ EXTRAS = {
     "postgres": Extra("a record on a PostgreSQL server", {"psycopg": "psycopg"}),
     "cluster": Extra("--engine ray of run and annotate", {"ray": "ray"}),
     "rerun": Extra("recording view --in rerun", {"rerun-sdk": "rerun"}),
+    "gym": Extra("wrappers of Gymnasium environments: merton.gym", {"gymnasium": "gymnasium"}),
     "lerobot": Extra("LeRobot's policies, in an environment of their own", {"lerobot": "lerobot"}),
 }
 """Every extra that a pyproject.toml of the checkout has, in the order in which `merton doctor` lists them."""

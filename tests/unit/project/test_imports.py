@@ -91,6 +91,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "pyiqa": ("perception",),
     "transformers": ("cognition", "decision", "curation"),
     "lerobot": ("decision",),
+    "gymnasium": ("gym",),
     "rtde_control": ("execution",),
     "rtde_receive": ("execution",),
     "dashboard_client": ("execution",),

@@ -1,3 +1,10 @@
 """Gymnasium environments with distorted observations, and a recorder of their episodes."""
 
-__all__: list[str] = []
+from merton.errors import needing
+
+with needing("gym", "merton.gym"):
+    import gymnasium  # noqa: F401  # so that one sentence names it and the command that installs it
+
+from merton.gym.distorted import Distorted, DistortedVector
+
+__all__ = ["Distorted", "DistortedVector", "distorted", "found", "schedule"]

@@ -1,0 +1,206 @@
+"""Wrappers of Gymnasium environments whose pictures come distorted to the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from numpy.typing import NDArray
+
+from merton.episodes.shown import EpisodePictures
+from merton.errors import InputError
+from merton.gym.found import PicturePlace, find_pictures
+from merton.gym.schedule import ByEpisode, Schedule
+from merton.perception.distortion.stream import REFERENCE
+
+Info = dict[str, Any]
+
+
+def show(pictures: EpisodePictures, step: int, place: PicturePlace, pixels: NDArray[Any]) -> NDArray[Any]:
+    """The picture of a place in its own layout; the very object if it is shown as it is."""
+    upright = np.ascontiguousarray(pixels.transpose(1, 2, 0)) if place.channels_first else pixels
+    shown = pictures.show(step, place.camera, upright)
+    if shown is upright:
+        return pixels
+    return np.ascontiguousarray(shown.transpose(2, 0, 1)) if place.channels_first else shown
+
+
+def show_all(pictures: EpisodePictures, step: int, places: Collection[PicturePlace], observation: Any) -> Any:
+    """An observation of one environment as the policy gets it; the very object if nothing is distorted."""
+    for place in places:
+        pixels = place.of(observation)
+        shown = show(pictures, step, place, pixels)
+        if shown is not pixels:
+            observation = place.put(observation, shown)
+    return observation
+
+
+class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment whose pictures are distorted on their way to the policy, and nothing else of it.
+
+    Spaces, shapes and types stay as they are; `render` shows what the environment renders, undistorted. At level 0 the
+    observation is the very object that the environment gave. `info["merton"]` has the condition and the number of the
+    episode. A fault of time counts observations and begins anew with each reset.
+
+    Args:
+        env: with Box, Dict or Tuple observations, nested as deep as it likes. Pictures must be upright here: a wrapper
+            that turns them comes before this one, one that resizes or stacks them after it.
+        distortion: a type of images or a fault of time, by name or id.
+        level: 0 .. 5, 5 the worst.
+        schedule: conditions (distortion, level) by episode instead: a sequence that is repeated, or a function of the
+            number of the episode.
+        keys: the pictures that are distorted, each by the key that leads to it; every picture if left out.
+        seed: of noise and faults, >= 0. They depend also on the seed of the last seeded reset and the number of resets
+            since, so that the same reset shows the same pictures, in whichever process.
+
+    Raises:
+        InputError: no such distortion, level or key, or an environment without a picture.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        distortion: str = REFERENCE,
+        level: float = 0,
+        *,
+        schedule: ByEpisode | None = None,
+        keys: Collection[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if isinstance(env, VectorEnv):
+            raise InputError("Distorted wraps one environment; a vector of them takes merton.gym.DistortedVector")
+        RecordConstructorArgs.__init__(
+            self, distortion=distortion, level=level, schedule=schedule, keys=keys, seed=seed, _disable_deepcopy=True
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._places = find_pictures(env.observation_space, keys)
+        self._schedule = Schedule(distortion, level, schedule, seed)
+        self._pictures, self._step = EpisodePictures(), 0
+        self._scene: int | None = None
+        self._resets = 0
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begin an episode under the next condition."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._scene, self._resets = seed, 0
+        self._pictures, self._step = self._schedule.begin(self._scene, self._resets), 0
+        self._resets += 1
+        return self._shown(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """As of the environment, with distorted pictures."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._step += 1
+        observation, info = self._shown(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def _shown(self, observation: Any, info: Mapping[str, Any]) -> tuple[Any, Info]:
+        said = condition(self._pictures, self._schedule.episodes - 1)
+        return show_all(self._pictures, self._step, self._places, observation), {**info, "merton": said}
+
+
+def condition(pictures: EpisodePictures, episode: int) -> Info:
+    """`info["merton"]`: the condition of an episode and its number, from 0."""
+    return {"distortion": pictures.distortion, "level": float(pictures.level), "episode": episode}
+
+
+class DistortedVector(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorArgs):
+    """A vector of environments whose pictures are distorted, as `Distorted` does it for one of them.
+
+    Each environment has its own episodes; they get the conditions of the schedule in the order in which they begin. It
+    works in every mode of autoreset: the last observation of an episode, which SAME_STEP puts into
+    `info["final_obs"]`, is shown under that episode's condition.
+
+    Args and errors: as of `Distorted`.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        distortion: str = REFERENCE,
+        level: float = 0,
+        *,
+        schedule: ByEpisode | None = None,
+        keys: Collection[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(env, VectorEnv):
+            raise InputError("DistortedVector wraps a vector of environments; one of them takes merton.gym.Distorted")
+        RecordConstructorArgs.__init__(
+            self, distortion=distortion, level=level, schedule=schedule, keys=keys, seed=seed, _disable_deepcopy=True
+        )
+        VectorWrapper.__init__(self, env)
+        self._places = find_pictures(env.single_observation_space, keys)
+        self._schedule = Schedule(distortion, level, schedule, seed)
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        n = env.num_envs
+        self._pictures, self._numbers, self._steps = [EpisodePictures()] * n, [0] * n, [0] * n
+        self._scenes: list[int | None] = [None] * n
+        self._resets, self._ended = [0] * n, np.zeros(n, bool)
+        self._last: list[dict[str, Any]] = [{} for _ in range(n)]
+
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begin an episode in each environment, or in those of `options["reset_mask"]`."""
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        observations, infos = self.env.reset(seed=seed, options=options)
+        seeds = [None if seed is None else seed + i for i in range(self.num_envs)] if not _is_list(seed) else seed
+        for i in map(int, np.flatnonzero(mask)):
+            self._begin(i, seeds[i])
+        self._ended = self._ended & ~mask
+        return self._shown(observations, infos, only=mask)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
+        """As of the environments, with distorted pictures."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        done, last = np.logical_or(terminated, truncated), infos.get("final_obs")
+        for i in range(self.num_envs):
+            if self._mode is AutoresetMode.NEXT_STEP and self._ended[i]:
+                self._begin(i)
+                continue
+            self._steps[i] += 1
+            if self._mode is AutoresetMode.SAME_STEP and done[i]:
+                if last is not None and last[i] is not None:
+                    last[i] = show_all(self._pictures[i], self._steps[i], self._places, last[i])
+                self._begin(i)
+        self._ended = done
+        observations, infos = self._shown(observations, infos)
+        return observations, rewards, terminated, truncated, infos
+
+    def _begin(self, i: int, seed: int | None = None) -> None:
+        """Begin an episode of environment i; a reset of its own has no seed."""
+        if seed is not None:
+            self._scenes[i], self._resets[i] = seed, 0
+        # without a seed two environments must not fail at the same steps
+        scene = ("environment", i) if self._scenes[i] is None else (self._scenes[i],)
+        self._numbers[i] = self._schedule.episodes
+        self._pictures[i], self._steps[i] = self._schedule.begin(*scene, self._resets[i]), 0
+        self._resets[i] += 1
+
+    def _shown(self, observations: Any, infos: Info, only: NDArray[np.bool_] | None = None) -> tuple[Any, Info]:
+        chosen = np.ones(self.num_envs, bool) if only is None else only
+        for place in self._places:
+            batch = place.of(observations)
+            copied = batch
+            for i, pixels in enumerate(batch):
+                if chosen[i]:
+                    shown = show(self._pictures[i], self._steps[i], place, pixels)
+                    self._last[i][place.camera] = None if shown is pixels else shown
+                else:  # the environment repeats its last observation: so does this, without a step for a fault of time
+                    shown = self._last[i][place.camera]
+                if shown is not None and shown is not pixels:
+                    copied = batch.copy() if copied is batch else copied
+                    copied[i] = shown
+            if copied is not batch:
+                observations = place.put(observations, copied)
+        for i in map(int, np.flatnonzero(chosen)):
+            infos = self._add_info(infos, {"merton": condition(self._pictures[i], self._numbers[i])}, i)
+        return observations, infos
+
+
+def _is_list(seed: Any) -> bool:
+    return seed is not None and not isinstance(seed, int | np.integer)
