@@ -13,70 +13,11 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
+from gym_cells import ACTION, ACTIONS, LENGTH, NESTED, PICTURE, POSITION, Cell, frames, leaves, same
 from merton.episodes.shown import EpisodePictures
 from merton.errors import InputError
 from merton.gym import Distorted, DistortedVector
 from merton.gym.found import find_pictures
-
-PICTURE = spaces.Box(0, 255, (32, 40, 3), np.uint8)
-FIRST = spaces.Box(0, 255, (3, 32, 40), np.uint8)
-POSITION = spaces.Box(-1, 1, (2,))
-NESTED = spaces.Dict(
-    {
-        "pixels": spaces.Dict({"top": PICTURE, "wrist": FIRST}),
-        "pair": spaces.Tuple((PICTURE, spaces.Box(0, 255, (32, 40, 1), np.uint8))),
-        "agent_pos": POSITION,
-    }
-)
-LENGTH = 4
-
-
-class Cell(gymnasium.Env):
-    """An environment whose observation is drawn from the seed, of episodes of LENGTH steps."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
-
-    def __init__(self, space: Any = NESTED, render_mode: str | None = None) -> None:
-        self.observation_space, self.action_space = space, spaces.Discrete(2)
-        self.render_mode, self.name, self._left = render_mode, "cell", LENGTH
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self._left = LENGTH
-        return self._drawn(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self._left -= 1
-        return self._drawn(), 0.0, self._left == 0, False, {"left": self._left}
-
-    def render(self) -> Any:
-        return np.full((8, 8, 3), self._left, np.uint8)
-
-    def _drawn(self) -> Any:
-        self.observation_space.seed(int(self.np_random.integers(2**31)))
-        return self.observation_space.sample()
-
-
-def frames(env: Any, seed: int | None, steps: int = LENGTH) -> list[Any]:
-    """The observations of an episode."""
-    seen = [env.reset(seed=seed)[0]]
-    return seen + [env.step(0)[0] for _ in range(steps)]
-
-
-def leaves(observation: Any) -> dict[str, np.ndarray]:
-    """The arrays of an observation of NESTED."""
-    return {
-        "top": observation["pixels"]["top"],
-        "wrist": observation["pixels"]["wrist"],
-        "0": observation["pair"][0],
-        "grey": observation["pair"][1],
-        "agent_pos": observation["agent_pos"],
-    }
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two observations are the same numbers."""
-    return all(np.array_equal(a, b) for a, b in zip(leaves(one).values(), leaves(other).values(), strict=True))
 
 
 def test_pictures_are_found_by_their_shape_in_any_nesting() -> None:
@@ -152,7 +93,7 @@ def test_info_says_the_condition_and_attributes_pass_through() -> None:
     env.reset(seed=0)
     _, info = env.reset()
     assert info["merton"] == {"distortion": "late", "level": 2.0, "episode": 1}
-    assert env.step(0)[4]["left"] == LENGTH - 1
+    assert env.step(ACTION)[4]["left"] == LENGTH - 1
     assert env.render().max() == LENGTH - 1
     assert isinstance(env.unwrapped, Cell)
     assert env.get_wrapper_attr("name") == "cell"
@@ -174,9 +115,7 @@ def test_wrapped_in_a_vector_or_around_it_the_seeded_pictures_are_those_of_one_e
     around = DistortedVector(SyncVectorEnv([Cell] * 2), name, 3)
     alone = [frames(Distorted(Cell(), name, 3), seed, LENGTH - 1) for seed in (7, 8)]
     for step in range(LENGTH):
-        seen = [
-            vector.reset(seed=7)[0] if step == 0 else vector.step(np.zeros(2, int))[0] for vector in (inside, around)
-        ]
+        seen = [vector.reset(seed=7)[0] if step == 0 else vector.step(ACTIONS)[0] for vector in (inside, around)]
         assert same(*seen)
         for i in range(2):
             np.testing.assert_array_equal(seen[0]["pixels"]["wrist"][i], alone[i][step]["pixels"]["wrist"])
@@ -187,7 +126,7 @@ def test_processes_of_a_vector_carry_the_wrapper() -> None:
     try:
         here = SyncVectorEnv([lambda: Distorted(Cell(), "white_noise", 3)] * 2)
         assert same(processes.reset(seed=7)[0], here.reset(seed=7)[0])
-        infos = processes.step(np.zeros(2, int))[4]
+        infos = processes.step(ACTIONS)[4]
         assert list(infos["merton"]["distortion"]) == ["white_noise"] * 2
     finally:
         processes.close()
@@ -204,8 +143,8 @@ def test_each_episode_of_a_vector_has_one_condition_in_either_mode_of_autoreset(
     assert list(infos["merton"]["episode"]) == [0, 1]
     ends = 0
     for _ in range(2 * LENGTH):
-        was, _, over, _, was_infos = clean.step(np.zeros(2, int))
-        observation, _, _, _, infos = env.step(np.zeros(2, int))
+        was, _, over, _, was_infos = clean.step(ACTIONS)
+        observation, _, _, _, infos = env.step(ACTIONS)
         for i in range(2):
             is_dark = not np.array_equal(observation["pixels"]["top"][i], was["pixels"]["top"][i])
             assert is_dark == (infos["merton"]["level"][i] > 0) == (infos["merton"]["episode"][i] > 1)
@@ -218,7 +157,7 @@ def test_each_episode_of_a_vector_has_one_condition_in_either_mode_of_autoreset(
 def test_a_partial_reset_leaves_the_others_where_they_are() -> None:
     env = DistortedVector(SyncVectorEnv([Cell] * 2, autoreset_mode=AutoresetMode.DISABLED), "frozen", 5)
     first = env.reset(seed=0)[0]["pixels"]["top"].copy()
-    env.step(np.zeros(2, int))
+    env.step(ACTIONS)
     seen, infos = env.reset(options={"reset_mask": np.array([True, False])})
     assert not np.array_equal(seen["pixels"]["top"][0], first[0])
     np.testing.assert_array_equal(seen["pixels"]["top"][1], first[1])

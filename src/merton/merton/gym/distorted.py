@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import gymnasium
@@ -13,30 +13,17 @@ from numpy.typing import NDArray
 
 from merton.episodes.shown import EpisodePictures
 from merton.errors import InputError
-from merton.gym.found import PicturePlace, find_pictures
+from merton.gym.found import find_pictures
 from merton.gym.schedule import ByEpisode, Schedule
+from merton.gym.shown_in import Pictures, ShownInBatches, shown_in
 from merton.perception.distortion.stream import REFERENCE
 
 Info = dict[str, Any]
 
 
-def show(pictures: EpisodePictures, step: int, place: PicturePlace, pixels: NDArray[Any]) -> NDArray[Any]:
-    """The picture of a place in its own layout; the very object if it is shown as it is."""
-    upright = np.ascontiguousarray(pixels.transpose(1, 2, 0)) if place.channels_first else pixels
-    shown = pictures.show(step, place.camera, upright)
-    if shown is upright:
-        return pixels
-    return np.ascontiguousarray(shown.transpose(2, 0, 1)) if place.channels_first else shown
-
-
-def show_all(pictures: EpisodePictures, step: int, places: Collection[PicturePlace], observation: Any) -> Any:
-    """An observation of one environment as the policy gets it; the very object if nothing is distorted."""
-    for place in places:
-        pixels = place.of(observation)
-        shown = show(pictures, step, place, pixels)
-        if shown is not pixels:
-            observation = place.put(observation, shown)
-    return observation
+def shower(pictures: EpisodePictures, step: int) -> Callable[[Pictures], Pictures]:
+    """The pictures of a step of an episode, from those of the environment."""
+    return lambda given: {camera: pictures.show(step, camera, pixels) for camera, pixels in given.items()}
 
 
 class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -101,7 +88,8 @@ class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _shown(self, observation: Any, info: Mapping[str, Any]) -> tuple[Any, Info]:
         said = condition(self._pictures, self._schedule.episodes - 1)
-        return show_all(self._pictures, self._step, self._places, observation), {**info, "merton": said}
+        shown = shown_in(observation, self._places, shower(self._pictures, self._step))
+        return shown, {**info, "merton": said}
 
 
 def condition(pictures: EpisodePictures, episode: int) -> Info:
@@ -136,23 +124,23 @@ class DistortedVector(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorA
         )
         VectorWrapper.__init__(self, env)
         self._places = find_pictures(env.single_observation_space, keys)
+        self._batches = ShownInBatches(self._places, env.num_envs)
         self._schedule = Schedule(distortion, level, schedule, seed)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         n = env.num_envs
         self._pictures, self._numbers, self._steps = [EpisodePictures()] * n, [0] * n, [0] * n
         self._scenes: list[int | None] = [None] * n
         self._resets, self._ended = [0] * n, np.zeros(n, bool)
-        self._last: list[dict[str, Any]] = [{} for _ in range(n)]
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begin an episode in each environment, or in those of `options["reset_mask"]`."""
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         observations, infos = self.env.reset(seed=seed, options=options)
-        seeds = [None if seed is None else seed + i for i in range(self.num_envs)] if not _is_list(seed) else seed
+        seeds = seeds_of(seed, self.num_envs)
         for i in map(int, np.flatnonzero(mask)):
             self._begin(i, seeds[i])
         self._ended = self._ended & ~mask
-        return self._shown(observations, infos, only=mask)
+        return self._shown(observations, infos, mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
         """As of the environments, with distorted pictures."""
@@ -165,7 +153,7 @@ class DistortedVector(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorA
             self._steps[i] += 1
             if self._mode is AutoresetMode.SAME_STEP and done[i]:
                 if last is not None and last[i] is not None:
-                    last[i] = show_all(self._pictures[i], self._steps[i], self._places, last[i])
+                    last[i] = shown_in(last[i], self._places, self._shower(i))
                 self._begin(i)
         self._ended = done
         observations, infos = self._shown(observations, infos)
@@ -181,26 +169,28 @@ class DistortedVector(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorA
         self._pictures[i], self._steps[i] = self._schedule.begin(*scene, self._resets[i]), 0
         self._resets[i] += 1
 
-    def _shown(self, observations: Any, infos: Info, only: NDArray[np.bool_] | None = None) -> tuple[Any, Info]:
-        chosen = np.ones(self.num_envs, bool) if only is None else only
-        for place in self._places:
-            batch = place.of(observations)
-            copied = batch
-            for i, pixels in enumerate(batch):
-                if chosen[i]:
-                    shown = show(self._pictures[i], self._steps[i], place, pixels)
-                    self._last[i][place.camera] = None if shown is pixels else shown
-                else:  # the environment repeats its last observation: so does this, without a step for a fault of time
-                    shown = self._last[i][place.camera]
-                if shown is not None and shown is not pixels:
-                    copied = batch.copy() if copied is batch else copied
-                    copied[i] = shown
-            if copied is not batch:
-                observations = place.put(observations, copied)
-        for i in map(int, np.flatnonzero(chosen)):
-            infos = self._add_info(infos, {"merton": condition(self._pictures[i], self._numbers[i])}, i)
-        return observations, infos
+    def _shower(self, i: int) -> Callable[[Pictures], Pictures]:
+        return shower(self._pictures[i], self._steps[i])
+
+    def _shown(self, observations: Any, infos: Info, new: NDArray[np.bool_] | None = None) -> tuple[Any, Info]:
+        shown = self._batches.shown_in(observations, lambda i, given: self._shower(i)(given), new)
+        said = {i: condition(self._pictures[i], self._numbers[i]) for i in range(self.num_envs)}
+        return shown, with_said(self, infos, said, new)
 
 
-def _is_list(seed: Any) -> bool:
-    return seed is not None and not isinstance(seed, int | np.integer)
+def with_said(
+    env: VectorEnv[Any, Any, Any], infos: Info, said: Mapping[int, Info], new: NDArray[np.bool_] | None
+) -> Info:
+    """The infos of a vector with `infos["merton"]` of the environments whose observation is new."""
+    infos = dict(infos)
+    for i in range(env.num_envs):
+        if new is None or new[i]:
+            infos = env._add_info(infos, {"merton": said[i]}, i)
+    return infos
+
+
+def seeds_of(seed: Any, count: int) -> list[int | None]:
+    """The seeds of a vector's environments from that of its reset: None, the first one, or a list."""
+    if seed is None or isinstance(seed, int | np.integer):
+        return [None if seed is None else int(seed) + i for i in range(count)]
+    return list(seed)
