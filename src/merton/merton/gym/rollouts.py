@@ -34,6 +34,9 @@ class Rollouts:
         agent: id of the policy in the record.
         seed: of noise and faults where nothing is recorded.
         part: what is distorted where nothing is recorded.
+
+    Raises:
+        InputError: no such distortion or level.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class Rollouts:
         seed: int = 0,
         part: ShownPart = EVERYTHING,
     ) -> None:
+        if condition is not None:
+            EpisodePictures(condition.distortion, condition.level)
         self.condition, self.run, self.agent, self.seed, self.part = condition, run, agent, seed, part
         self.episodes: list[Episode] = []
         self._pictures: list[EpisodePictures] = []
