@@ -48,7 +48,7 @@ bench: develop ## measure; writes build/bench.json and docs/reference/performanc
 	@$(RUN) $(BIN)/python tools/bench/bench_page.py build/bench.json docs/reference/performance.md
 
 # Every extra but lerobot, which wants a torch of its own.
-LOCKED := sim serve recording rerun remote models dataset iqa quality lab frame wandb mlflow tensorboard postgres cluster curation people
+LOCKED := sim serve recording rerun remote models dataset iqa quality lab frame wandb mlflow tensorboard postgres cluster gym curation people
 
 lock: setup ## write requirements/lock.txt from pyproject.toml: what it pins stays if it may; remove it first to pin the newest
 	@$(BIN)/pip install -q --disable-pip-version-check $(addprefix -c ,$(wildcard requirements/lock.txt)) uv
@@ -66,7 +66,7 @@ dist: ## build wheel and source archive of both packages into build/dist, and ch
 	@rm -f build/dist/*.whl build/dist/*.tar.gz
 	@$(PYTHON) -m venv build/dist/environment
 	@build/dist/environment/bin/pip install -q --disable-pip-version-check build twine
-	@for package in . src/merton_studies; do build/dist/environment/bin/python -m build --outdir build/dist $$package || exit 1; done
+	@for package in . src/merton_studies src/lerobot_policy_merton; do build/dist/environment/bin/python -m build --outdir build/dist $$package || exit 1; done
 	@build/dist/environment/bin/twine check --strict build/dist/*.whl build/dist/*.tar.gz
 
 docs: develop ## write the documentation's site: build/docs/index.html

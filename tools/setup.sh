@@ -250,7 +250,7 @@ bytecode_step() { # NAME TITLE
 
 everything() {
   requirements_step other_requirements "requirements of models and tests" 575 --group dev \
-    -e '.[dataset,frame,iqa,lab,mlflow,models,postgres,quality,recording,remote,serve,sim,tensorboard,wandb]' -e 'src/merton_studies[curation,people]'
+    -e '.[dataset,frame,gym,iqa,lab,mlflow,models,postgres,quality,recording,remote,serve,sim,tensorboard,wandb]' -e 'src/merton_studies[curation,people]'
 }
 
 version=$("$python" --version 2>&1 || true)

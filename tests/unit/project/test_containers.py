@@ -26,6 +26,7 @@ NOT_IN_THE_LAB = {
     "curation": "benchmarks are curated at a desk; the sandbox needs namespaces that Docker forbids",
     "dataset": "merton-studies brings it",
     "frame": "notebooks are at a desk",
+    "gym": "environments of others run at a desk",
     "iqa": "metrics of image quality are trained at a desk; those that ship need nothing",
     "lerobot": "wants an environment of its own",
     "mlflow": "runs are logged from a desk",
