@@ -1,0 +1,258 @@
+"""One websocket of a harness, passed on to the policy server frame by frame; only shown pictures differ."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from merton.errors import InputError
+from merton.proxy.frames import CLOSE, Assembly, Whole, client_frame, close_code, read_frame
+from merton.proxy.given import Given
+from merton.proxy.heads import read_head
+from merton.proxy.protocols.base import Kind, Message, Reply
+from merton.proxy.shadow import Shadow
+from merton.proxy.stream import Keeper, Running, Stream, known, number_of
+from merton.proxy.upstream import Streams, Upstream, hang_up
+
+ENDED = (OSError, asyncio.IncompleteReadError)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message of the harness that is to be answered.
+
+    Attributes:
+        running: the episode of an observation; None outside of one, and for other messages.
+        step: its number in the episode.
+        number: by which the answer names it.
+        asked: what a second session is to be asked; None for nothing.
+        added_s: the proxy's own time so far.
+        distorting_s: of that of distorting.
+    """
+
+    running: Running | None = None
+    step: int = 0
+    number: int | None = None
+    asked: bytes | None = None
+    added_s: float = 0.0
+    distorting_s: float = 0.0
+
+
+class Relay:
+    """A websocket from its opening to its end.
+
+    Args:
+        keeper: of the run.
+        upstream: the policy server.
+        stream: of the harness's episodes.
+        request: the head with which the policy server is asked to open.
+    """
+
+    def __init__(self, keeper: Keeper, upstream: Upstream, stream: Stream, request: bytes) -> None:
+        self._keeper, self._upstream, self._stream, self._request = keeper, upstream, stream, request
+        self._protocol = keeper.protocol
+        self._greeting: list[bytes] = []  # messages from before the first episode
+        self._beginning: list[bytes] = []  # and those of the episode's beginning
+        self._waiting: deque[Sent] = deque()
+        self._greeted = not self._protocol.greets
+        self._left = ""
+        self._broken = ""
+        self._harness_left = False
+
+    async def run(self, harness: Streams, upstream: Streams) -> None:
+        """Open, pass on in both directions, and end what is left of an episode."""
+        upstream[1].write(self._request)
+        found = await read_head(upstream[0])
+        if found is None:
+            raise ConnectionResetError("the policy server closed the connection")
+        harness[1].write(found[1])
+        await harness[1].drain()
+        if found[0].status != 101:
+            await _rest(upstream[0], harness[1])
+            return
+        directions = [asyncio.ensure_future(work) for work in (self._up(harness, upstream), self._down(harness, upstream))]
+        try:
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            for direction in directions:  # the other one ends with its own side, a moment after
+                with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(direction), 1.0)
+        finally:
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
+            self._finish()
+            await self._stream.settled()
+
+    def _finish(self) -> None:
+        running = self._stream.running
+        if running is None:
+            return
+        if self._broken and not running.error:
+            self._stream.lost(self._broken)
+        elif self._protocol.has_episodes:
+            waits = " while it waited for an answer" if self._waiting else ""
+            self._stream.end(None, "" if running.error else f"the harness left{waits} before the episode's end")
+
+    async def _up(self, harness: Streams, upstream: Streams) -> None:
+        assembly, reader, writer = Assembly(), harness[0], upstream[1]
+        try:
+            while True:
+                frame = await read_frame(reader)
+                if frame.is_control:
+                    self._harness_left = self._harness_left or frame.opcode == CLOSE
+                    writer.write(frame.raw)
+                elif (whole := assembly.add(frame)) is not None:
+                    await self._take(whole, writer)
+                await writer.drain()
+        except ENDED:
+            self._harness_left = True
+            upstream[1].close()
+        except InputError as error:
+            self._keeper.note("malformed", f"a harness's connection was ended: {error}")
+            self._harness_left = True
+            upstream[1].close()
+            harness[1].close()
+
+    async def _take(self, whole: Whole, writer: asyncio.StreamWriter) -> None:
+        message = self._protocol.message(whole.payload) if whole.is_binary else Message(Kind.OTHER)
+        if message.problem:
+            self._keeper.note("malformed", f"a message of the harness is passed on as it is: {message.problem}")
+        if message.kind is Kind.OBSERVATION:
+            await self._observation(message, whole, writer)
+            return
+        writer.write(whole.raw)
+        if self._protocol.answers_each:
+            self._waiting.append(Sent())
+        if message.kind is Kind.BEGIN:
+            self._beginning = [whole.payload]
+            await self._begin(message)
+        elif message.kind is Kind.END:
+            self._stream.end(message.success)
+        elif whole.is_binary and not message.problem:
+            self._greeting.append(whole.payload)
+
+    async def _begin(self, message: Message) -> None:
+        """An episode begins by the protocol; where that says no scene, with the next observation."""
+        given = self._stream.given
+        task = given.task or message.task
+        scene = given.scene if given.scene is not None else message.scene
+        if task is None or scene is None:
+            self._stream.say(Given(given.agent, task, scene, given.condition, given.session))
+            return
+        said = Given(given.agent, task, number_of(scene), given.condition, given.session)
+        await self._stream.begin(said, message.instruction, self._shadow(), [*self._greeting, *self._beginning])
+
+    def _shadow(self) -> Shadow:
+        return Shadow(self._upstream, self._protocol, self._request, self._keeper.run.design.clean_every == 1)
+
+    async def _observation(self, message: Message, whole: Whole, writer: asyncio.StreamWriter) -> None:
+        running = self._stream.running
+        if self._stream.next is not None and (message.pictures or not self._protocol.has_episodes):
+            if not self._protocol.has_episodes or self._beginning:
+                said = known(self._stream.next, message)
+                begins = [*self._greeting, *self._beginning]
+                running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
+        if running is None:
+            self._keeper.counts["outside"] += 1
+            self._waiting.append(Sent(number=message.number))
+            writer.write(whole.raw)
+            return
+        if not message.pictures:
+            self._keeper.note("unseen", "an observation has no picture that is understood, and is passed on as it is")
+        step, running.steps = running.steps, running.steps + 1
+        raw, distorting_s = whole.raw, 0.0
+        if running.distorts(step) and message.pictures:
+            raw, distorting_s = await self._shown(running, step, message, whole)
+        else:
+            await running.keep(running.shown_as_it_was(step, message.pictures))
+        changed = raw is not whole.raw
+        asked = whole.payload if due(self._keeper, running, step, changed) else None
+        added_s = time.perf_counter() - whole.arrived_s - distorting_s
+        self._waiting.append(Sent(running, step, message.number, asked, added_s, distorting_s))
+        writer.write(raw)
+
+    async def _shown(self, running: Running, step: int, message: Message, whole: Whole) -> tuple[bytes, float]:
+        """The frame to send, and how long distorting took [s]; the harness's own one where nothing is changed."""
+        try:
+            pieces, distorting_s = await self._keeper.do(running.show, step, message.pictures)
+        except (ValueError, InputError) as error:
+            self._keeper.note("unread", f"a picture cannot be read, and is passed on as it is: {error}")
+            return whole.raw, 0.0
+        if not pieces:
+            return whole.raw, distorting_s
+        return client_frame(self._protocol.shown(whole.payload, pieces)), distorting_s
+
+    async def _down(self, harness: Streams, upstream: Streams) -> None:
+        assembly, reader, writer = Assembly(), upstream[0], harness[1]
+        closed = False
+        try:
+            while True:
+                frame = await read_frame(reader)
+                writer.write(frame.raw)
+                if frame.opcode == CLOSE and not self._harness_left:
+                    code, reason = close_code(frame.payload)
+                    self._broken = f"the policy server closed the connection ({code} {reason})".replace(" )", ")")
+                closed = closed or frame.opcode == CLOSE
+                whole = None if frame.is_control else assembly.add(frame)
+                await writer.drain()
+                if whole is not None:
+                    await self._answered(whole)
+        except ENDED:
+            if not self._harness_left and not closed:
+                self._broken = "the policy server went away"
+        except InputError as error:
+            self._broken = f"the policy server's connection was ended: {error}"
+        if closed:
+            await hang_up(writer)
+        else:
+            writer.transport.abort()
+
+    async def _answered(self, whole: Whole) -> None:
+        passed_s = time.perf_counter() - whole.arrived_s
+        if not self._greeted:
+            self._greeted = True
+            return
+        if not self._waiting:
+            return
+        reply = self._protocol.reply(whole.payload if whole.is_binary else whole.payload.decode("utf-8", "replace"))
+        sent = self._matched(reply)
+        if sent is None or sent.running is None:
+            return
+        added_s = sent.added_s + passed_s
+        self._keeper.latency.add(added_s, sent.distorting_s)
+        if reply.error:
+            self._keeper.note("policy_failed", f"the policy failed, and the harness was told: {reply.error}")
+        await sent.running.keep(sent.running.answered(sent.step, reply, sent.asked, added_s))
+
+    def _matched(self, reply: Reply) -> Sent | None:
+        """The message that a reply answers, taken from those that wait."""
+        if not reply.is_answer:
+            return None
+        if self._protocol.answers_each:
+            return self._waiting.popleft()
+        while self._waiting:  # answers come in the order of their observations; some have none
+            sent = self._waiting[0]
+            if reply.number is not None and sent.number is not None and sent.number > reply.number:
+                return None
+            self._waiting.popleft()
+            if sent.number == reply.number:
+                return sent
+        return None
+
+
+def due(keeper: Keeper, running: Running, step: int, changed: bool) -> bool:
+    """Whether a second session is asked about the observation as it was sent."""
+    if running.episode.condition.is_reference:
+        return False
+    every = keeper.run.design.clean_every
+    return every == 1 or (changed and (step % every == 0 if every else step == 0))
+
+
+async def _rest(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """What follows a refusal to open, until the connection ends."""
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()

@@ -1,0 +1,70 @@
+"""The harnesses that are connected, by the names of their sessions."""
+
+from __future__ import annotations
+
+from merton.errors import InputError
+from merton.proxy.given import Given
+from merton.proxy.stream import Keeper, Stream
+
+
+class Sessions:
+    """Streams of episodes by the name of their session; "" unless an address says one.
+
+    Args:
+        keeper: of the run.
+        agent: the policy's name, unless an address says another.
+    """
+
+    def __init__(self, keeper: Keeper, agent: str) -> None:
+        self._keeper, self._agent = keeper, agent
+        self._streams: dict[str, list[Stream]] = {}
+
+    def opened(self, said: dict[str, str]) -> Stream:
+        """The stream of a new websocket; raises InputError for an address that says what cannot be."""
+        given = Given(self._agent).taking(said)
+        streams = self._streams.setdefault(given.session, [])
+        stream = next((one for one in streams if not one.connections), None)
+        if stream is None:
+            stream = Stream(self._keeper, given)
+            streams.append(stream)
+        else:
+            stream.given = given
+            if not stream.called:
+                stream.say(given)
+        stream.connections += 1
+        return stream
+
+    def at(self, said: dict[str, str]) -> Stream:
+        """The stream of a request; an address that says something else than the last one's begins an episode."""
+        given = Given(self._agent).taking(said)
+        streams = self._streams.setdefault(given.session, [])
+        if not streams:
+            streams.append(Stream(self._keeper, given))
+        elif streams[0].given != given:
+            streams[0].given = given
+            streams[0].say(given)
+        return streams[0]
+
+    def named(self, session: str) -> Stream:
+        """The stream that a control call means.
+
+        Raises:
+            InputError: several connections bear that name.
+        """
+        streams = self._streams.setdefault(session, [])
+        connected = [one for one in streams if one.connections] or streams[:1]
+        if len(connected) > 1:
+            raise InputError(
+                f"{len(connected)} connections have the session {session!r}: give each its own with ?session=NAME"
+            )
+        if not connected:
+            streams.append(Stream(self._keeper, Given(self._agent, session=session)))
+        return (connected or streams)[0]
+
+    async def close(self) -> None:
+        """End what goes on: the proxy is stopped."""
+        for stream in [stream for streams in self._streams.values() for stream in streams]:
+            if stream.connections:
+                stream.lost("the proxy was stopped")
+            stream.end(None, "nothing said how this one ended")
+            await stream.settled()

@@ -1,0 +1,242 @@
+"""The episodes of one harness: when they begin, what is shown in them, what was decided, how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from merton.episodes.run import Episode, EpisodesRun
+from merton.errors import MertonError
+from merton.proxy.given import Given
+from merton.proxy.latency import Latency
+from merton.proxy.pictures import Picture, pieces
+from merton.proxy.protocols.base import Message, Protocol, Reply
+from merton.proxy.shadow import Asker
+from merton.proxy.spans import Piece
+
+Result = TypeVar("Result")
+MOST_WAITING = 32
+"""Observations of a harness that wait to be written down, before the next one is held back. Ours."""
+
+
+class Keeper:
+    """The run, its one thread, and what is counted.
+
+    Args:
+        run: that takes the episodes.
+        protocol: of harness and policy.
+        say: prints a line for the person who started the proxy.
+    """
+
+    def __init__(self, run: EpisodesRun, protocol: Protocol, say: Callable[[str], None]) -> None:
+        self.run, self.protocol = run, protocol
+        self.latency = Latency()
+        self.counts: Counter[str] = Counter()
+        self._say, self._said = say, set[str]()
+        self._thread = ThreadPoolExecutor(1, "record")
+
+    async def do(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do something with the run, after all that was asked for before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def note(self, kind: str, line: str) -> None:
+        """Count something, and say it the first time."""
+        self.counts[kind] += 1
+        if kind not in self._said:
+            self._said.add(kind)
+            self._say(line)
+
+    def close(self) -> None:
+        """Finish what is to be written down, and the run."""
+        self._thread.shutdown()
+        self.run.record_latency(self.latency.summary())
+        self.run.close()
+
+
+class Running:
+    """An episode that goes on.
+
+    Attributes:
+        episode: in the run.
+        begins: the messages of the harness that a second session gets before an observation.
+        steps: observations so far.
+        error: the policy's last one; "" if its last answer was none.
+    """
+
+    def __init__(self, keeper: Keeper, episode: Episode, shadow: Asker | None, begins: list[bytes]) -> None:
+        self.keeper, self.episode, self.shadow, self.begins = keeper, episode, shadow, begins
+        self.steps, self.error = 0, ""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
+
+    def distorts(self, step: int) -> bool:
+        """Whether an observation may look other than it was sent."""
+        return not self.episode.condition.is_reference
+
+    def show(self, step: int, pictures: Mapping[str, Picture]) -> tuple[list[Piece], float]:
+        """Show an observation: what to replace in its message, and how long that took [s]; in the run's thread."""
+        began_s = time.perf_counter()
+        clean = {camera: picture.read() for camera, picture in pictures.items()}
+        shown = self.episode.show(step, clean)
+        return pieces(pictures, clean, shown), time.perf_counter() - began_s
+
+    async def keep(self, work: Any) -> None:
+        """Do something beside the relay; waits while too much is to be done."""
+        while len(self._tasks) >= MOST_WAITING:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def shown_as_it_was(self, step: int, pictures: Mapping[str, Picture]) -> None:
+        """Write down an observation that was passed on undistorted."""
+        try:
+            await self.keeper.do(self.show, step, pictures)
+        except (ValueError, MertonError) as error:
+            self.keeper.note("unread", f"a picture cannot be read, and is passed on as it is: {error}")
+
+    async def answered(self, step: int, reply: Reply, asked: bytes | None, added_s: float) -> None:
+        """Write down an answer; `asked` is the message that a second session is to be asked about, if any."""
+        self.error = reply.error
+        clean = None
+        if asked is not None and self.shadow is not None:
+            found = await self.shadow.ask(self.begins, asked)
+            if isinstance(found, str) or found.action is None:
+                why = found if isinstance(found, str) else found.error or "its answer has no action"
+                self.keeper.note("shadow", f"no undistorted answer, so no decision score: {why}")
+            else:
+                clean = found.action
+        if reply.action is None:
+            if not reply.error:
+                self.keeper.note("no_action", "an answer has no action of numbers, and gets no decision score")
+            return
+        await self.keeper.do(self._decided, step, reply.action, clean, added_s)
+
+    def _decided(self, step: int, action: Any, clean: Any, added_s: float) -> None:
+        try:
+            self.episode.decided(step, action, clean_action=clean, added_s=added_s)
+        except MertonError as error:
+            self.keeper.note("no_action", f"an answer is not scored: {error}")
+
+    async def end(self, success: bool | None, why: str = "") -> None:
+        """End it, after all that is to be written down of it; a second end changes nothing."""
+        if self._take_end():
+            await self._settled()
+            said = f"the policy failed: {self.error}" if self.error and not success else why
+            await self.keeper.do(self.episode.end, success, said)
+
+    async def lost(self, why: str) -> None:
+        """End it as no outcome of the policy."""
+        if self._take_end():
+            await self._settled()
+            await self.keeper.do(self.episode.lost, why)
+
+    def _take_end(self) -> bool:
+        over, self._over = self._over, True
+        return not over
+
+    async def _settled(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self.shadow is not None:
+            await self.shadow.close()
+
+
+class Stream:
+    """The episodes of one harness, one after the other.
+
+    Args:
+        keeper: of the run.
+        given: what its address says about all of them.
+
+    Attributes:
+        running: the episode that goes on, if any.
+        next: what is known about the one that begins with the next observation; None if none begins so.
+        called: whether a control call said that.
+        connections: websockets that belong to it now.
+    """
+
+    def __init__(self, keeper: Keeper, given: Given) -> None:
+        self.keeper, self.given = keeper, given
+        self.running: Running | None = None
+        self.next: Given | None = given
+        self.called = False
+        self.connections = 0
+        self._endings: set[asyncio.Task[None]] = set()
+
+    def say(self, given: Given, called: bool = False) -> None:
+        """An episode begins with the next observation; the one that goes on ends without an outcome."""
+        self.end(None, "the next episode began, and nothing said how this one ended")
+        self.next, self.called = given, called
+
+    async def begin(self, given: Given, instruction: str, shadow: Asker | None, begins: list[bytes]) -> Running | None:
+        """Begin an episode, of which task and scene are known; the one before ends without an outcome.
+
+        Returns:
+            None if the design has no further condition for it: it passes as it is.
+        """
+        self.end(None, "the next episode began, and nothing said how this one ended")
+        self.next, self.called = None, False
+        assert given.task is not None and isinstance(given.scene, int)
+        begun = await self.keeper.do(self._begun, given, instruction)
+        if begun is None:
+            self.keeper.note("beyond", "an episode has no condition left in the design: it passes undistorted")
+            return None
+        self.running = Running(self.keeper, begun, shadow, begins)
+        return self.running
+
+    def _begun(self, given: Given, instruction: str) -> Episode | None:
+        return self.keeper.run.begin(
+            given.agent, given.task, given.scene, condition=given.condition, instruction=instruction
+        )
+
+    def end(self, success: bool | None, why: str = "") -> asyncio.Task[None] | None:
+        """End the episode that goes on, if any, beside the relay; gives the task that does it."""
+        running, self.running = self.running, None
+        return None if running is None else self._ending(running.end(success, why))
+
+    def lost(self, why: str) -> None:
+        """End the episode that goes on, if any, as no outcome of the policy."""
+        running, self.running = self.running, None
+        if running is not None:
+            self.keeper.note("lost", f"an episode was lost, and its condition will be given again: {why}")
+            self._ending(running.lost(why))
+
+    def _ending(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+        return task
+
+    async def settled(self) -> None:
+        """Wait until all endings are written down."""
+        if self._endings:
+            await asyncio.wait(self._endings)
+
+
+def known(given: Given, message: Message) -> Given:
+    """What is known about an episode that begins with an observation.
+
+    Without a task it is the instruction; without a scene, the first pixels of all cameras: equal ones are one scene.
+    """
+    task = given.task or message.instruction or "unnamed"
+    scene = given.scene
+    if scene is None:
+        digest = hashlib.sha256()
+        for camera, picture in sorted(message.pictures.items()):
+            digest.update(camera.encode() + picture.read().tobytes())
+        scene = digest.hexdigest()
+    return replace(given, task=task, scene=number_of(scene))
+
+
+def number_of(scene: int | str) -> int:
+    """The number of a scene; that of a text is made of its SHA-256, below 2**31."""
+    if isinstance(scene, int):
+        return scene
+    return int.from_bytes(hashlib.sha256(scene.encode()).digest()[:4], "big") >> 1
