@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from merton import __version__
-from merton.cli import calibrate, dataset, distort, leaderboard, models, recordings, results, runs, submissions
+from merton.cli import calibrate, dataset, distort, leaderboard, models, proxy, recordings, results, runs, submissions
 from merton.cli.attribute import attribute_command
 from merton.cli.compare import compare_command
 from merton.cli.console import own_command, print_err, print_out
@@ -60,6 +60,7 @@ COMMANDS = (
     ("Studies", "gate", gate_command, "Is a candidate worse than a baseline? An exit code for CI"),
     ("Studies", "compare", compare_command, "Two runs side by side: what differs, and is it chance?"),
     ("Studies", "attribute", attribute_command, "Where agents lose: stage, camera, step, region"),
+    ("Studies", "proxy", proxy.app, "Between another harness and its policy: distort and record"),
     ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
     ("Boards", "rate", rate_command, "How ratings settle, the long tail, a newcomer's place"),
     ("Boards", "submission", submissions.app, "Pack, check, send and withdraw submissions to a board"),

@@ -1,3 +1,3 @@
 """A proxy between a harness and a policy server, which distorts the pictures and keeps the record of the episodes."""
 
-__all__: list[str] = []
+__all__ = ["command", "protocols"]

@@ -1,4 +1,4 @@
-"""Frames of a websocket (RFC 6455) that are passed on as they came: a relay keeps pings, closes and texts as they are."""
+"""Frames of a websocket (RFC 6455) that are passed on as they came, with their pings, closes and texts."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ async def _chunks(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
         except ValueError:
             raise InputError("a chunk of a body has no length") from None
         total += length
-        if not 0 <= length or total > LONGEST:
+        if not length >= 0 or total > LONGEST:
             raise InputError(f"a body of more than {LONGEST} bytes")
         raw.append(line)
         if not length:

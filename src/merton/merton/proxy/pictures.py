@@ -77,8 +77,7 @@ def by_camera(pictures: Sequence[Picture]) -> dict[str, Picture]:
     parts = [[part for key in picture.path for part in key.split("/") if part] for picture in pictures]
     last = Counter(one[-1] for one in parts)
     return {
-        one[-1] if last[one[-1]] == 1 else ".".join(one): picture
-        for one, picture in zip(parts, pictures, strict=True)
+        one[-1] if last[one[-1]] == 1 else ".".join(one): picture for one, picture in zip(parts, pictures, strict=True)
     }
 
 

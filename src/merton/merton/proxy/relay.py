@@ -73,7 +73,9 @@ class Relay:
         if found[0].status != 101:
             await _rest(upstream[0], harness[1])
             return
-        directions = [asyncio.ensure_future(work) for work in (self._up(harness, upstream), self._down(harness, upstream))]
+        directions = [
+            asyncio.ensure_future(work) for work in (self._up(harness, upstream), self._down(harness, upstream))
+        ]
         try:
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
             for direction in directions:  # the other one ends with its own side, a moment after
@@ -110,7 +112,7 @@ class Relay:
         except ENDED:
             self._harness_left = True
             upstream[1].close()
-        except InputError as error:
+        except ValueError as error:  # InputError, and of a picture
             self._keeper.note("malformed", f"a harness's connection was ended: {error}")
             self._harness_left = True
             upstream[1].close()
@@ -150,11 +152,10 @@ class Relay:
 
     async def _observation(self, message: Message, whole: Whole, writer: asyncio.StreamWriter) -> None:
         running = self._stream.running
-        if self._stream.next is not None and (message.pictures or not self._protocol.has_episodes):
-            if not self._protocol.has_episodes or self._beginning:
-                said = known(self._stream.next, message)
-                begins = [*self._greeting, *self._beginning]
-                running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
+        if self._stream.next is not None and (self._beginning or not self._protocol.has_episodes):
+            said = known(self._stream.next, message)
+            begins = [*self._greeting, *self._beginning]
+            running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
         if running is None:
             self._keeper.counts["outside"] += 1
             self._waiting.append(Sent(number=message.number))
@@ -164,12 +165,11 @@ class Relay:
             self._keeper.note("unseen", "an observation has no picture that is understood, and is passed on as it is")
         step, running.steps = running.steps, running.steps + 1
         raw, distorting_s = whole.raw, 0.0
-        if running.distorts(step) and message.pictures:
+        if running.distorts() and message.pictures:
             raw, distorting_s = await self._shown(running, step, message, whole)
         else:
             await running.keep(running.shown_as_it_was(step, message.pictures))
-        changed = raw is not whole.raw
-        asked = whole.payload if due(self._keeper, running, step, changed) else None
+        asked = whole.payload if due(running, step) else None
         added_s = time.perf_counter() - whole.arrived_s - distorting_s
         self._waiting.append(Sent(running, step, message.number, asked, added_s, distorting_s))
         writer.write(raw)
@@ -243,12 +243,13 @@ class Relay:
         return None
 
 
-def due(keeper: Keeper, running: Running, step: int, changed: bool) -> bool:
-    """Whether a second session is asked about the observation as it was sent."""
-    if running.episode.condition.is_reference:
-        return False
-    every = keeper.run.design.clean_every
-    return every == 1 or (changed and (step % every == 0 if every else step == 0))
+def due(running: Running, step: int) -> bool:
+    """Whether a second session is asked about the observation as it was sent.
+
+    Also about one that was not changed: the answers of a policy with a memory may differ there, and the difference
+    between the answers to equal pictures is that of the policy's own noise.
+    """
+    return running.episode.asks_clean(step)
 
 
 async def _rest(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -105,7 +105,7 @@ class Requests:
                 read = Reply(True, error=f"status {answer.status}")
             if answer.status in UNAVAILABLE:
                 self._stream_of(said).lost(f"the policy server answered with status {answer.status}")
-            asked = body if due(self._keeper, running, step, changed) else None
+            asked = body if due(running, step) else None
             await running.keep(running.answered(step, read, asked, added_s))
         return _stays(head) and _stays(answer) and answer.get("content-length") is not None
 
@@ -136,7 +136,7 @@ class Requests:
         if not message.pictures:
             self._keeper.note("unseen", "an observation has no picture that is understood, and is passed on as it is")
         step, running.steps = running.steps, running.steps + 1
-        if not running.distorts(step) or not message.pictures:
+        if not running.distorts() or not message.pictures:
             await running.keep(running.shown_as_it_was(step, message.pictures))
             return running, step, body, 0.0
         try:

@@ -186,6 +186,7 @@ class Server:
 
 def run(server: Server) -> None:
     """Serve until Ctrl-C or SIGTERM."""
+
     async def serving() -> None:
         task = asyncio.ensure_future(server.serve())
         loop = asyncio.get_running_loop()

@@ -58,7 +58,7 @@ class Shadow:
                     if self._streams is None:
                         await self._open(begins)
                     return await self._asked(payload)
-            except (OSError, asyncio.IncompleteReadError, InputError) as error:
+            except (OSError, asyncio.IncompleteReadError, ValueError) as error:  # InputError, too
                 await self.close()
                 return f"the second session broke: {_words(error)}"
             finally:
@@ -156,5 +156,3 @@ def _words(error: Exception) -> str:
     if isinstance(error, asyncio.IncompleteReadError):
         return "the connection was closed"
     return str(error) or type(error).__name__
-
-

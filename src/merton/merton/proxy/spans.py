@@ -94,9 +94,19 @@ _NUMBERS = {
     0xD3: ">q",
 }
 _LENGTHS = {  # the code of a head: the kind, and the bytes of its length
-    **{0xC4: ("bin", 1), 0xC5: ("bin", 2), 0xC6: ("bin", 4), 0xC7: ("ext", 1), 0xC8: ("ext", 2), 0xC9: ("ext", 4)},
-    **{0xD9: ("str", 1), 0xDA: ("str", 2), 0xDB: ("str", 4), 0xDC: ("list", 2), 0xDD: ("list", 4)},
-    **{0xDE: ("map", 2), 0xDF: ("map", 4)},
+    0xC4: ("bin", 1),
+    0xC5: ("bin", 2),
+    0xC6: ("bin", 4),
+    0xC7: ("ext", 1),
+    0xC8: ("ext", 2),
+    0xC9: ("ext", 4),
+    0xD9: ("str", 1),
+    0xDA: ("str", 2),
+    0xDB: ("str", 4),
+    0xDC: ("list", 2),
+    0xDD: ("list", 4),
+    0xDE: ("map", 2),
+    0xDF: ("map", 4),
 }
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 

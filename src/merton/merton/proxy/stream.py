@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
-from merton.episodes.run import Episode, EpisodesRun
+from merton.episodes.episode import Episode
+from merton.episodes.pairs import frame_sha256, scene_of_frame
+from merton.episodes.run import EpisodesRun
 from merton.errors import MertonError
 from merton.proxy.given import Given
 from merton.proxy.latency import Latency
@@ -55,7 +58,6 @@ class Keeper:
     def close(self) -> None:
         """Finish what is to be written down, and the run."""
         self._thread.shutdown()
-        self.run.record_latency(self.latency.summary())
         self.run.close()
 
 
@@ -69,15 +71,15 @@ class Running:
         error: the policy's last one; "" if its last answer was none.
     """
 
-    def __init__(self, keeper: Keeper, episode: Episode, shadow: Asker | None, begins: list[bytes]) -> None:
+    def __init__(self, keeper: Keeper, episode: Episode, shadow: Asker, begins: list[bytes]) -> None:
         self.keeper, self.episode, self.shadow, self.begins = keeper, episode, shadow, begins
         self.steps, self.error = 0, ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
 
-    def distorts(self, step: int) -> bool:
+    def distorts(self) -> bool:
         """Whether an observation may look other than it was sent."""
-        return not self.episode.condition.is_reference
+        return not self.episode.is_clean
 
     def show(self, step: int, pictures: Mapping[str, Picture]) -> tuple[list[Piece], float]:
         """Show an observation: what to replace in its message, and how long that took [s]; in the run's thread."""
@@ -105,24 +107,19 @@ class Running:
         """Write down an answer; `asked` is the message that a second session is to be asked about, if any."""
         self.error = reply.error
         clean = None
-        if asked is not None and self.shadow is not None:
+        if asked is not None:
             found = await self.shadow.ask(self.begins, asked)
             if isinstance(found, str) or found.action is None:
                 why = found if isinstance(found, str) else found.error or "its answer has no action"
                 self.keeper.note("shadow", f"no undistorted answer, so no decision score: {why}")
+                await self.keeper.do(self.episode.note, f"observation {step}: no undistorted answer: {why}")
             else:
                 clean = found.action
-        if reply.action is None:
-            if not reply.error:
-                self.keeper.note("no_action", "an answer has no action of numbers, and gets no decision score")
-            return
-        await self.keeper.do(self._decided, step, reply.action, clean, added_s)
-
-    def _decided(self, step: int, action: Any, clean: Any, added_s: float) -> None:
-        try:
-            self.episode.decided(step, action, clean_action=clean, added_s=added_s)
-        except MertonError as error:
-            self.keeper.note("no_action", f"an answer is not scored: {error}")
+        if reply.action is None and not reply.error:
+            self.keeper.note("no_action", "an answer has no action of numbers, and gets no decision score")
+        if reply.error:
+            await self.keeper.do(self.episode.note, f"observation {step}: the policy failed: {reply.error}")
+        await self.keeper.do(self.episode.decided, step, reply.action, clean, added_s)
 
     async def end(self, success: bool | None, why: str = "") -> None:
         """End it, after all that is to be written down of it; a second end changes nothing."""
@@ -144,8 +141,7 @@ class Running:
     async def _settled(self) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self.shadow is not None:
-            await self.shadow.close()
+        await self.shadow.close()
 
 
 class Stream:
@@ -175,26 +171,21 @@ class Stream:
         self.end(None, "the next episode began, and nothing said how this one ended")
         self.next, self.called = given, called
 
-    async def begin(self, given: Given, instruction: str, shadow: Asker | None, begins: list[bytes]) -> Running | None:
-        """Begin an episode, of which task and scene are known; the one before ends without an outcome.
-
-        Returns:
-            None if the design has no further condition for it: it passes as it is.
-        """
+    async def begin(self, given: Given, instruction: str, shadow: Asker, begins: list[bytes]) -> Running:
+        """Begin an episode, of which task and scene are known; the one before ends without an outcome."""
         self.end(None, "the next episode began, and nothing said how this one ended")
         self.next, self.called = None, False
-        assert given.task is not None and isinstance(given.scene, int)
-        begun = await self.keeper.do(self._begun, given, instruction)
-        if begun is None:
-            self.keeper.note("beyond", "an episode has no condition left in the design: it passes undistorted")
-            return None
-        self.running = Running(self.keeper, begun, shadow, begins)
+        task, scene = " ".join((given.task or "unnamed").split()), number_of(given.scene or 0)
+        work = partial(self.keeper.run.begin, instruction=instruction)
+        episode = await self.keeper.do(work, given.agent, task, scene, given.condition)
+        if not episode.recorded:
+            shown = "undistorted" if episode.is_clean else str(episode.condition)
+            line = (
+                f"an episode beyond the design (scene {episode.task}.{episode.scene}) is not recorded, and is {shown}"
+            )
+            self.keeper.note("beyond", line)
+        self.running = Running(self.keeper, episode, shadow, begins)
         return self.running
-
-    def _begun(self, given: Given, instruction: str) -> Episode | None:
-        return self.keeper.run.begin(
-            given.agent, given.task, given.scene, condition=given.condition, instruction=instruction
-        )
 
     def end(self, success: bool | None, why: str = "") -> asyncio.Task[None] | None:
         """End the episode that goes on, if any, beside the relay; gives the task that does it."""
@@ -228,15 +219,10 @@ def known(given: Given, message: Message) -> Given:
     task = given.task or message.instruction or "unnamed"
     scene = given.scene
     if scene is None:
-        digest = hashlib.sha256()
-        for camera, picture in sorted(message.pictures.items()):
-            digest.update(camera.encode() + picture.read().tobytes())
-        scene = digest.hexdigest()
+        scene = scene_of_frame(frame_sha256({camera: picture.read() for camera, picture in message.pictures.items()}))
     return replace(given, task=task, scene=number_of(scene))
 
 
 def number_of(scene: int | str) -> int:
-    """The number of a scene; that of a text is made of its SHA-256, below 2**31."""
-    if isinstance(scene, int):
-        return scene
-    return int.from_bytes(hashlib.sha256(scene.encode()).digest()[:4], "big") >> 1
+    """The number of a scene; that of a text is made of its SHA-256, as that of a picture."""
+    return scene if isinstance(scene, int) else scene_of_frame(hashlib.sha256(scene.encode()).hexdigest())

@@ -95,7 +95,7 @@ class Protocol(ABC):
         return replaced(data, pieces)
 
     def for_shadow(self, data: bytes) -> bytes:
-        """A message for the second session, whose answers nobody but the proxy sees."""
+        """A message from before an observation, for the second session; raises ValueError."""
         return data
 
 

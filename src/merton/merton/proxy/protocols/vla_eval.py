@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from merton.models.serving import pack, unpack
 from merton.proxy import spans
 from merton.proxy.pictures import Picture, by_camera, walk
-from merton.proxy.protocols.arrays import number_or_array, piece_of, pictures_in, raw_picture
+from merton.proxy.protocols.arrays import number_or_array, pictures_in, piece_of, raw_picture
 from merton.proxy.protocols.base import Kind, Message, Protocol, Reply, rows
 from merton.proxy.spans import Piece, Span
 from merton.world.observation import Image
@@ -67,13 +68,11 @@ class VlaEval(Protocol):
         """A beginning without the part by which a server writes into the harness's record."""
         if RECORDING.encode() not in data:
             return data
-        import msgpack
-
-        content = msgpack.unpackb(data, strict_map_key=False)
-        payload = content.get("payload")
-        if content.get("type") != "episode_start" or RECORDING not in payload:
+        content = unpack(data)
+        payload = content["payload"]
+        if content["type"] != "episode_start" or RECORDING not in payload:
             return data
-        return bytes(msgpack.packb({**content, "payload": {k: v for k, v in payload.items() if k != RECORDING}}))
+        return pack({**content, "payload": {key: value for key, value in payload.items() if key != RECORDING}})
 
 
 def _content(data: bytes) -> tuple[str, int | None, dict[Any, Any]] | str:
