@@ -61,7 +61,7 @@ def _pictures(data: bytes, content: dict[str, Any]) -> tuple[dict[str, Picture],
         text = value.get(ARRAY)
         if not isinstance(text, str):
             continue
-        begin = data.find(text.encode() + b'"', at)
+        begin = _place(data, text.encode(), at)
         if begin < 0:  # base64 has no character that JSON must escape, but a sender may
             picture = _picture(path, value, 0, text)
             problem = f"the picture {'.'.join(path)} is written with escapes" if picture else problem
@@ -71,6 +71,13 @@ def _pictures(data: bytes, content: dict[str, Any]) -> tuple[dict[str, Picture],
         if picture is not None:
             found.append(picture)
     return by_camera(found), problem
+
+
+def _place(data: bytes, text: bytes, at: int) -> int:
+    """Where a whole text of base64 stands, from a byte on; below 0 if nowhere."""
+    while (begin := data.find(text, at)) >= 0 and data[begin + len(text) : begin + len(text) + 1] not in (b'"', b"\\"):
+        at = begin + 1
+    return begin
 
 
 def _picture(path: tuple[str, ...], value: dict[str, Any], begin: int, text: str) -> Picture | None:
