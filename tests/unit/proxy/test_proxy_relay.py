@@ -296,12 +296,15 @@ def test_malformed_and_unseen_messages_pass_and_are_said_once(tmp_path: Path) ->
                 connection.send(pack({"actions": np.zeros((1, 2))}))
 
     sent = [b"\xc1 no msgpack", pack({"image": b"JPEG", "prompt": "x"}), pack({"image": b"JPEG"}), b"\xc1", "a text"]
-    with websocket_server(echoing) as url, proxied(tmp_path, url, "openpi", **BLUR) as proxy:
-        with connect(f"{proxy.url}/?scene=1", compression=None) as connection:
+    with (
+        websocket_server(echoing) as url,
+        proxied(tmp_path, url, "openpi", **BLUR) as proxy,
+        connect(f"{proxy.url}/?scene=1", compression=None) as connection,
+    ):
+        connection.recv()
+        for message in sent:
+            connection.send(message)
             connection.recv()
-            for message in sent:
-                connection.send(message)
-                connection.recv()
     assert seen == sent
     assert proxy.keeper.counts["malformed"] == 2
     assert proxy.keeper.counts["unseen"] == 2
@@ -337,6 +340,9 @@ def test_health_of_the_policy_server_passes(tmp_path: Path) -> None:
     def answered(connection: ServerConnection, request: Any) -> Any:
         return connection.respond(200, "OK\n") if request.path == "/healthz" else None
 
-    with websocket_server(Counting(), process_request=answered) as url, proxied(tmp_path, url, "openpi") as proxy:
-        with urllib.request.urlopen(f"{proxy.http}/healthz", timeout=10) as response:
-            assert response.read() == b"OK\n"
+    with (
+        websocket_server(Counting(), process_request=answered) as url,
+        proxied(tmp_path, url, "openpi") as proxy,
+        urllib.request.urlopen(f"{proxy.http}/healthz", timeout=10) as response,
+    ):
+        assert response.read() == b"OK\n"

@@ -14,7 +14,7 @@ from merton.proxy.given import Given
 from merton.proxy.heads import read_head
 from merton.proxy.protocols.base import Kind, Message, Reply
 from merton.proxy.shadow import Shadow
-from merton.proxy.stream import Keeper, Running, Stream, known, number_of
+from merton.proxy.stream import LEFT, Keeper, Running, Stream, known, number_of
 from merton.proxy.upstream import Streams, Upstream, hang_up
 
 ENDED = (OSError, asyncio.IncompleteReadError)
@@ -49,6 +49,9 @@ class Relay:
         upstream: the policy server.
         stream: of the harness's episodes.
         request: the head with which the policy server is asked to open.
+
+    Attributes:
+        broken: how the policy server ended the connection; "" if it did not.
     """
 
     def __init__(self, keeper: Keeper, upstream: Upstream, stream: Stream, request: bytes) -> None:
@@ -58,9 +61,8 @@ class Relay:
         self._beginning: list[bytes] = []  # and those of the episode's beginning
         self._waiting: deque[Sent] = deque()
         self._greeted = not self._protocol.greets
-        self._left = ""
-        self._broken = ""
-        self._harness_left = False
+        self._running: Running | None = None
+        self.broken = ""
 
     async def run(self, harness: Streams, upstream: Streams) -> None:
         """Open, pass on in both directions, and end what is left of an episode."""
@@ -90,13 +92,12 @@ class Relay:
 
     def _finish(self) -> None:
         running = self._stream.running
-        if running is None:
+        if running is None or running is not self._running:  # the next connection has another one
             return
-        if self._broken and not running.error:
-            self._stream.lost(self._broken)
+        if self.broken and not running.error:
+            self._stream.lost(self.broken)
         elif self._protocol.has_episodes:
-            waits = " while it waited for an answer" if self._waiting else ""
-            self._stream.end(None, "" if running.error else f"the harness left{waits} before the episode's end")
+            self._stream.end(None, LEFT + (", while it waited for an answer" if self._waiting else ""))
 
     async def _up(self, harness: Streams, upstream: Streams) -> None:
         assembly, reader, writer = Assembly(), harness[0], upstream[1]
@@ -104,17 +105,17 @@ class Relay:
             while True:
                 frame = await read_frame(reader)
                 if frame.is_control:
-                    self._harness_left = self._harness_left or frame.opcode == CLOSE
+                    self._stream.left = self._stream.left or frame.opcode == CLOSE
                     writer.write(frame.raw)
                 elif (whole := assembly.add(frame)) is not None:
                     await self._take(whole, writer)
                 await writer.drain()
         except ENDED:
-            self._harness_left = True
+            self._stream.left = True
             upstream[1].close()
         except ValueError as error:  # InputError, and of a picture
             self._keeper.note("malformed", f"a harness's connection was ended: {error}")
-            self._harness_left = True
+            self._stream.left = True
             upstream[1].close()
             harness[1].close()
 
@@ -145,7 +146,8 @@ class Relay:
             self._stream.say(Given(given.agent, task, scene, given.condition, given.session))
             return
         said = Given(given.agent, task, number_of(scene), given.condition, given.session)
-        await self._stream.begin(said, message.instruction, self._shadow(), [*self._greeting, *self._beginning])
+        begins = [*self._greeting, *self._beginning]
+        self._running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
 
     def _shadow(self) -> Shadow:
         return Shadow(self._upstream, self._protocol, self._request, self._keeper.run.design.clean_every == 1)
@@ -155,7 +157,7 @@ class Relay:
         if self._stream.next is not None and (self._beginning or not self._protocol.has_episodes):
             said = known(self._stream.next, message)
             begins = [*self._greeting, *self._beginning]
-            running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
+            running = self._running = await self._stream.begin(said, message.instruction, self._shadow(), begins)
         if running is None:
             self._keeper.counts["outside"] += 1
             self._waiting.append(Sent(number=message.number))
@@ -192,19 +194,19 @@ class Relay:
             while True:
                 frame = await read_frame(reader)
                 writer.write(frame.raw)
-                if frame.opcode == CLOSE and not self._harness_left:
+                if frame.opcode == CLOSE and not self._stream.left:
                     code, reason = close_code(frame.payload)
-                    self._broken = f"the policy server closed the connection ({code} {reason})".replace(" )", ")")
+                    self.broken = f"the policy server closed the connection ({code} {reason})".replace(" )", ")")
                 closed = closed or frame.opcode == CLOSE
                 whole = None if frame.is_control else assembly.add(frame)
                 await writer.drain()
                 if whole is not None:
                     await self._answered(whole)
         except ENDED:
-            if not self._harness_left and not closed:
-                self._broken = "the policy server went away"
+            if not self._stream.left and not closed:
+                self.broken = "the policy server went away"
         except InputError as error:
-            self._broken = f"the policy server's connection was ended: {error}"
+            self.broken = f"the policy server's connection was ended: {error}"
         if closed:
             await hang_up(writer)
         else:

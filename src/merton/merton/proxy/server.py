@@ -154,8 +154,10 @@ class Server:
                 await Requests(self._keeper, self._upstream, self._sessions.at, self._refused).run(
                     head, harness, upstream
                 )
-        finally:
+        except (OSError, asyncio.IncompleteReadError):
             self._doubted.set()
+            raise
+        finally:
             await hang_up(upstream[1])
 
     async def _websocket(self, head: Head, harness: Streams, upstream: Streams) -> None:
@@ -163,7 +165,10 @@ class Server:
         request = head.rewritten(self._upstream.target(target), self._upstream.authority, (EXTENSIONS,))
         stream = self._sessions.opened(said)
         try:
-            await Relay(self._keeper, self._upstream, stream, request).run(harness, upstream)
+            relay = Relay(self._keeper, self._upstream, stream, request)
+            await relay.run(harness, upstream)
+            if relay.broken:
+                self._doubted.set()
         finally:
             stream.connections -= 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from merton.errors import InputError
 from merton.proxy.given import Given
-from merton.proxy.stream import Keeper, Stream
+from merton.proxy.stream import LEFT, Keeper, Stream
 
 
 class Sessions:
@@ -23,7 +23,7 @@ class Sessions:
         """The stream of a new websocket; raises InputError for an address that says what cannot be."""
         given = Given(self._agent).taking(said)
         streams = self._streams.setdefault(given.session, [])
-        stream = next((one for one in streams if not one.connections), None)
+        stream = next((one for one in streams if not one.connections or one.left), None)
         if stream is None:
             stream = Stream(self._keeper, given)
             streams.append(stream)
@@ -31,7 +31,7 @@ class Sessions:
             stream.given = given
             if not stream.called:
                 stream.say(given)
-        stream.connections += 1
+        stream.connections, stream.left = stream.connections + 1, False
         return stream
 
     def at(self, said: dict[str, str]) -> Stream:
@@ -42,7 +42,8 @@ class Sessions:
             streams.append(Stream(self._keeper, given))
         elif streams[0].given != given:
             streams[0].given = given
-            streams[0].say(given)
+            if not streams[0].called:
+                streams[0].say(given)
         return streams[0]
 
     def named(self, session: str) -> Stream:
@@ -52,7 +53,7 @@ class Sessions:
             InputError: several connections bear that name.
         """
         streams = self._streams.setdefault(session, [])
-        connected = [one for one in streams if one.connections] or streams[:1]
+        connected = [one for one in streams if one.connections and not one.left] or streams[:1]
         if len(connected) > 1:
             raise InputError(
                 f"{len(connected)} connections have the session {session!r}: give each its own with ?session=NAME"
@@ -64,7 +65,9 @@ class Sessions:
     async def close(self) -> None:
         """End what goes on: the proxy is stopped."""
         for stream in [stream for streams in self._streams.values() for stream in streams]:
-            if stream.connections:
+            if stream.connections and not stream.left:
                 stream.lost("the proxy was stopped")
+            if stream.left and self._keeper.protocol.has_episodes:
+                stream.end(None, LEFT)
             stream.end(None, "nothing said how this one ended")
             await stream.settled()

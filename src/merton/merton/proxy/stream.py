@@ -24,6 +24,7 @@ from merton.proxy.shadow import Asker
 from merton.proxy.spans import Piece
 
 Result = TypeVar("Result")
+LEFT = "the harness left before the episode's end"
 MOST_WAITING = 32
 """Observations of a harness that wait to be written down, before the next one is held back. Ours."""
 
@@ -156,6 +157,7 @@ class Stream:
         next: what is known about the one that begins with the next observation; None if none begins so.
         called: whether a control call said that.
         connections: websockets that belong to it now.
+        left: whether the harness has closed the last one of them.
     """
 
     def __init__(self, keeper: Keeper, given: Given) -> None:
@@ -163,7 +165,7 @@ class Stream:
         self.running: Running | None = None
         self.next: Given | None = given
         self.called = False
-        self.connections = 0
+        self.connections, self.left = 0, False
         self._endings: set[asyncio.Task[None]] = set()
 
     def say(self, given: Given, called: bool = False) -> None:
