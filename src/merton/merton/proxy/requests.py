@@ -71,10 +71,14 @@ class Requests:
             harness[1].write(CONTINUE)
         sent_raw, body = await read_body(harness[0], head, of_request=True)
         target, said = split_target(head.first[1])
-        message = self._message(head, target, body)
-        running, step, shown, distorting_s = None, 0, body, 0.0
-        if message is not None:
+        read_s = time.perf_counter()
+        running, step, shown, distorting_s = self._unread(head, target, said), 0, body, 0.0
+        if running is not None:
+            step, running.steps = running.steps, running.steps + 1
+        elif (message := self._message(head, target, body)) is not None:
+            read_s = time.perf_counter() - read_s
             running, step, shown, distorting_s = await self._show(message, body, said, head, target)
+            distorting_s += read_s if distorting_s else 0.0
         changed = shown is not body
         request = head.rewritten(
             self._upstream.target(target),
@@ -96,7 +100,7 @@ class Requests:
         passed_s = time.perf_counter()
         harness[1].write(raw)
         await harness[1].drain()
-        if running is not None and message is not None:
+        if running is not None:
             added_s += time.perf_counter() - passed_s
             self._keeper.latency.add(added_s, distorting_s)
             read = self._keeper.protocol.reply(reply)
@@ -109,12 +113,20 @@ class Requests:
             await running.keep(running.answered(step, read, asked, added_s))
         return _stays(head) and _stays(answer) and answer.get("content-length") is not None
 
+    def _unread(self, head: Head, target: str, said: dict[str, str]) -> Running | None:
+        """The episode of an observation that need not be read, since its pictures pass and are not kept."""
+        if self._keeper.protocol.websocket or head.first[0] != "POST" or not _is_act(target):
+            return None
+        stream = self._stream_of(said)
+        running = stream.running
+        return None if stream.next or running is None or running.looks_at(running.steps) else running
+
     def _message(self, head: Head, target: str, body: bytes) -> Message | None:
         """The observation of a request; None for another request."""
         if self._keeper.protocol.websocket or head.first[0] != "POST":
             return None
         message = self._keeper.protocol.message(body)
-        named = target.partition("?")[0].rstrip("/").endswith("/act")
+        named = _is_act(target)
         if message.problem and named:
             self._keeper.note("malformed", f"a request is passed on as it is: {message.problem}")
         return message if message.kind is Kind.OBSERVATION and (named or message.pictures) else None
@@ -167,6 +179,10 @@ class Requests:
             return head, raw, b""
         sent, content = await read_body(reader, head, of_request=False)
         return head, raw + sent, content
+
+
+def _is_act(target: str) -> bool:
+    return target.partition("?")[0].rstrip("/").endswith("/act")
 
 
 def _stays(head: Head) -> bool:

@@ -82,6 +82,11 @@ class Running:
         """Whether an observation may look other than it was sent."""
         return not self.episode.is_clean
 
+    def looks_at(self, step: int) -> bool:
+        """Whether the pictures of an observation matter to the record; of undistorted ones few are kept."""
+        every = self.keeper.run.design.clean_every
+        return self.distorts() or step == 0 or (every > 0 and step % every == 0)
+
     def show(self, step: int, pictures: Mapping[str, Picture]) -> tuple[list[Piece], float]:
         """Show an observation: what to replace in its message, and how long that took [s]; in the run's thread."""
         began_s = time.perf_counter()
@@ -99,6 +104,8 @@ class Running:
 
     async def shown_as_it_was(self, step: int, pictures: Mapping[str, Picture]) -> None:
         """Write down an observation that was passed on undistorted."""
+        if not self.looks_at(step):
+            return
         try:
             await self.keeper.do(self.show, step, pictures)
         except (ValueError, MertonError) as error:
