@@ -53,7 +53,7 @@ EXTRAS = {
         {"mcap": "mcap", "mcap-ros2-support": "mcap_ros2", "pyyaml": "yaml"},
     ),
     "remote": Extra(
-        "models behind servers, and model serve --protocol openpi",
+        "models behind servers, model serve --protocol openpi, proxy",
         {"httpx2": "httpx2", "msgpack": "msgpack", "pillow": "PIL", "websockets": "websockets"},
     ),
     "dataset": Extra(

@@ -194,7 +194,6 @@ class Server:
 
 def run(server: Server) -> None:
     """Serve until Ctrl-C or SIGTERM."""
-
     sys.setswitchinterval(SWITCH_S)
 
     async def serving() -> None:
