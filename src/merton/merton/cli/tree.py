@@ -145,7 +145,7 @@ class Root(Group):
             if not command.hidden:
                 panels[command.rich_help_panel].append(command)
         width = 2 + max(len(command.name) for commands in panels.values() for command in commands)
-        _print(Text("Usage: merton COMMAND ...       merton COMMAND --help says more"), Text(f"\n{self.help}\n"))
+        _print(Text("Usage: merton COMMAND ...       merton COMMAND --help says more"), Text(f"{self.help}\n"))
         for panel, commands in panels.items():
             _print(Text(panel, style="bold"))
             for command in commands:
