@@ -7,8 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from merton.config import Model, validated
 from merton.episodes.run import EpisodesRun
 from merton.errors import InputError
+from merton.experiment.fields import Identifier
 from merton.proxy.protocols import protocol_named
 from merton.proxy.server import Server, run
 from merton.proxy.stream import Keeper
@@ -48,6 +50,7 @@ def serve(
     """
     spoken, behind = protocol_named(protocol), Upstream.at(upstream)
     host, port = _address(listen)
+    validated(_Agent, {"agent": agent}, "--agent")
     record = _opened(runs, name, design, resume, {"protocol": protocol, "upstream": upstream, **_harness(protocol)})
     keeper = Keeper(record, spoken, say)
     try:
@@ -60,6 +63,10 @@ def serve(
         keeper.close()
     for line in closing(keeper):
         say(line)
+
+
+class _Agent(Model):
+    agent: Identifier
 
 
 def _opened(runs: Path, name: str | None, design: Path | None, resume: bool, source: dict[str, str]) -> EpisodesRun:
