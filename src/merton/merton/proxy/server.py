@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from merton.errors import InputError
+from merton.hosts import is_loopback
 from merton.models.serving import refusal as foreign
 from merton.proxy import control
 from merton.proxy.given import split_target
@@ -55,7 +56,8 @@ class Server:
     ) -> None:
         self._keeper, self._upstream, self._host = keeper, upstream, host
         self.port, self._say = port, say
-        self._names = frozenset({"localhost", host.lower(), *(name.lower() for name in names)})
+        own = () if is_loopback(host) else (socket.gethostname(), socket.getfqdn())
+        self._names = frozenset(name.lower() for name in ("localhost", host, *own, *names))
         self._sessions = Sessions(keeper, agent)
         self._connections: set[asyncio.Task[None]] = set()
         self._doubted = asyncio.Event()
@@ -79,6 +81,8 @@ class Server:
     async def serve(self) -> None:
         """Serve until it is cancelled; then end what goes on."""
         first = True
+        if not is_loopback(self._host):
+            self._say("every program that reaches that port may use the policy: there is no password")
         try:
             while True:
                 if not await self._upstream.accepts(self._keeper.protocol.health):
