@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -51,15 +51,16 @@ def raw_picture(path: tuple[str, ...], parts: Mapping[str, Any]) -> Picture | No
     return in_array(path, shape, lambda: data.content, lambda content: piece_of(data, content))
 
 
-def is_shape(shape: Any) -> bool:
+def is_shape(shape: Any) -> TypeGuard[list[int]]:
     """Whether a value is the shape of an array."""
     return isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
 
 
 def is_bytes(dtype: Any) -> bool:
     """Whether a value names the type uint8."""
+    text = dtype.decode("latin-1") if isinstance(dtype, bytes) else dtype
     try:
-        return isinstance(dtype, str | bytes) and np.dtype(dtype) == np.uint8
+        return isinstance(text, str) and np.dtype(text) == np.uint8
     except TypeError:
         return False
 
