@@ -16,6 +16,7 @@ __all__ = [
     "parts",
     "peers",
     "records",
+    "refusals",
     "schema",
     "sheets",
     "store",

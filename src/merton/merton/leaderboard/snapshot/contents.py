@@ -102,6 +102,7 @@ class AgentRow:
         successes: trials that did the task.
         drop: its success undistorted and distorted, the first number of an agent; None without a pair of trials.
         no_drop: why there is no `drop`, a few words; empty if there is one.
+        refused: that the gate let no delta of its trials pass (`results.refusals`), a sentence; empty if it did.
         success: successes / trials, over undistorted and distorted ones together; a detail, no agent's result.
         success_interval: of `success`, clustered by scene.
         execution_reference, execution_distorted: mean execution scores, 0..100.
@@ -154,6 +155,7 @@ class AgentRow:
     is_withheld: bool = False
     drop: Drop | None = None
     no_drop: str = ""
+    refused: str = ""
 
     @property
     def is_floor(self) -> bool:

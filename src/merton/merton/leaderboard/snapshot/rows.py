@@ -18,6 +18,7 @@ from merton.rating.predictions import Gap
 from merton.results.losses import of_agents, successes
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
+from merton.results.refusals import refused_sentences
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean, mean_interval, ranks
 
@@ -68,7 +69,7 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
-    drops, stated = _drops(inputs), _are_undistorted(inputs)
+    drops, stated, refused = _drops(inputs), _are_undistorted(inputs), refused_sentences(inputs.trials)
     is_ranged = len(table.agent_ids) > 1 and (bool(rated.likelihood) or is_compared(table))
     ranges = rank_ranges(table, rated.likelihood or rated.agi_elo) if is_ranged else {}
     rows = []
@@ -102,6 +103,7 @@ def agent_rows(
                 no_drop=""
                 if agent in drops
                 else _no_drop(stated.get(agent, []), bool(matches), agent in submission_of),
+                refused=refused.get(agent, ""),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))

@@ -33,6 +33,7 @@ def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = Fal
     console, drawn = plain_console(width)
     names = _names(snapshot)
     console.print(_agent_table(_title(snapshot), _columns(snapshot), snapshot.agents, names))
+    print_warnings(console, [row.refused for row in snapshot.agents if row.refused])
     remarks = _remarks(snapshot)
     if not everything:
         beside = f"{counted(len(remarks), 'remark')} and more tables" if remarks else "More tables"
