@@ -25,6 +25,7 @@ from merton.config import load, loads, read_text
 from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
+from merton.experiment.run_names import is_episodes
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
@@ -46,8 +47,14 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open an existing run; raises InputError if there is none at `path`."""
+        """Open an existing run of an experiment; raises InputError if there is none at `path`."""
         self.path = path.resolve()
+        if is_episodes(self.path):
+            raise InputError(
+                f"{path} is a run of episodes, which another program carried out: Merton has no world in which it could "
+                "carry them out or film them again; `merton report`, `compare`, `gate` and `attribute` read what is "
+                "recorded"
+            )
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
         about = _json_object(self.path / "run.json")

@@ -22,6 +22,7 @@ PAGES = (REPORT, "gate.html")
 """The page of a run, by its kind."""
 GATE = "gate"
 """The `kind` in run.json of a run of `merton gate`; its `verdict` is there once it has one."""
+EXPERIMENT_FILE = "experiment.yaml"
 EPISODES, DESIGN_FILE = "episodes", "design.yaml"
 """The `kind` in run.json of a run of episodes that another program carried out, and its design in place of an
 experiment (`merton.episodes`)."""
@@ -34,12 +35,13 @@ class RunSummary:
 
     Attributes:
         path: its folder.
-        created: when it was begun; the change of its experiment.yaml if run.json does not say it.
-        experiment: its name; empty if it cannot be read.
-        done, planned: trials; none are planned of a gate, which draws scenes until it can decide.
+        created: when it was begun; the change of its experiment.yaml or design.yaml if run.json does not say it.
+        experiment: its name, of episodes that of their design; empty if it cannot be read.
+        done, planned: trials; none are planned of a gate, which draws scenes until it can decide, nor of episodes,
+            whose scenes another program chooses.
         is_finished: the run has ended, or has all trials.
         fault: one sentence if the run cannot be read, else empty.
-        kind: `GATE`; empty for an experiment.
+        kind: `GATE` or `EPISODES`; empty for an experiment.
         verdict: of a gate, as `merton.statistics.sequential.Conclusion`; empty before it has one.
     """
 
@@ -59,9 +61,12 @@ class RunSummary:
 
     @property
     def state(self) -> str:
-        """In a word or two: unreadable, unfinished, finished, or no report; of a gate its verdict, or unfinished."""
+        """In a word or two: unreadable, unfinished, finished, or no report; of a gate its verdict, or unfinished; of
+        episodes, which end when the other program does, episodes or no report."""
         if self.fault:
             return "unreadable"
+        if self.kind == EPISODES:
+            return "episodes" if self.has_report else "no report"
         if self.kind == GATE:
             return _STATES.get(self.verdict, "finished" if self.is_finished else "unfinished")
         return "unfinished" if not self.is_finished else "finished" if self.has_report else "no report"
@@ -69,14 +74,15 @@ class RunSummary:
 
 def run_folders(runs: Path = RUNS) -> list[Path]:
     """The runs below a folder, newest first."""
-    folders = [file.parent for file in runs.glob("[!.]*/experiment.yaml")]
+    folders = [file.parent for name in (EXPERIMENT_FILE, DESIGN_FILE) for file in runs.glob(f"[!.]*/{name}")]
+    folders = [folder for folder in dict.fromkeys(folders) if is_run(folder)]
     return sorted(folders, key=lambda folder: (_created(folder), folder.name), reverse=True)
 
 
 def find_run(name: str | Path, runs: Path = RUNS) -> Path:
     """The folder of the run that a user named: `latest`, the name of one below `runs`, or a folder.
 
-    `latest` is the newest run of an experiment: gates are passed over.
+    `latest` is the newest run of an experiment, or of episodes: gates are passed over.
 
     Raises:
         InputError: there is no such run; the text names the one that is most like it.
@@ -90,7 +96,7 @@ def find_run(name: str | Path, runs: Path = RUNS) -> Path:
         return newest
     path = Path(name)
     for folder in (path, runs / path):
-        if (folder / "experiment.yaml").is_file():
+        if is_run(folder):
             return folder
     if path.is_dir():
         raise InputError(f"{path} is not a run: it has no experiment.yaml")
@@ -137,6 +143,8 @@ def summarize(folder: Path) -> RunSummary:
     from merton.experiment.run import RunDirectory
 
     created = _created(folder)
+    if is_episodes(folder):
+        return _of_episodes(folder, created)
     try:
         run = RunDirectory(folder)
         done = run.recorded()
@@ -149,6 +157,32 @@ def summarize(folder: Path) -> RunSummary:
         return RunSummary(folder, created, run.spec.name, done, 0, ended, kind=GATE, verdict=verdict)
     planned = run.spec.trial_count
     return RunSummary(folder, created, run.spec.name, done, planned, about.get("finished") is True or done >= planned)
+
+
+def _of_episodes(folder: Path, created: datetime) -> RunSummary:
+    """A run of episodes at a glance, by run.json and the record alone: its design need not be known here."""
+    from merton.results.store import ResultStore
+
+    about = _about(folder)
+    design, done = about.get("design"), 0
+    name = str(design.get("name") or "") if isinstance(design, dict) else ""
+    try:
+        if (folder / "results.sqlite").is_file():
+            with ResultStore(folder / "results.sqlite", read_only=True) as store:
+                done = sum(size.results for size in store.sizes()[0])
+    except MertonError as error:
+        return RunSummary(folder, created, name, fault=str(error), kind=EPISODES)
+    return RunSummary(folder, created, name, done, 0, True, kind=EPISODES)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run: of an experiment, or of episodes."""
+    return (folder / EXPERIMENT_FILE).is_file() or is_episodes(folder)
+
+
+def is_episodes(folder: Path) -> bool:
+    """Whether a folder is a run of episodes that another program carried out, by its design.yaml and run.json."""
+    return (folder / DESIGN_FILE).is_file() and _about(folder).get("kind") == EPISODES
 
 
 def is_gate(folder: Path) -> bool:
@@ -168,5 +202,6 @@ def _created(folder: Path) -> datetime:
     try:
         created = datetime.fromisoformat(str(_about(folder)["created"]))
     except (KeyError, ValueError):
-        created = datetime.fromtimestamp((folder / "experiment.yaml").stat().st_mtime, timezone.utc)
+        name = DESIGN_FILE if is_episodes(folder) else EXPERIMENT_FILE
+        created = datetime.fromtimestamp((folder / name).stat().st_mtime, timezone.utc)
     return created if created.tzinfo else created.replace(tzinfo=timezone.utc)

@@ -43,8 +43,8 @@ def match_scores(trials: Iterable[TrialRecord], metric: str = DEFAULT_METRIC) ->
     floors = _floors(trials) if checked_metric(metric) == "above_floor" else {}
     if metric == "progress" and (unknown := sum(_has_unknown_progress(trial) for trial in trials)):
         raise InputError(
-            f"the progress of {unknown} failures is not known: a person judged them, or they are of a record before "
-            "schema version 3; choose one of: success, above_floor, execution"
+            f"the progress of {unknown} failures is not known: a person or another program judged them, or they are of "
+            "a record before schema version 3; choose one of: success, above_floor, execution"
         )
     scored = ((trial, _score(trial, metric, floors)) for trial in trials)
     return [(trial.agent, trial.case.id, score) for trial, score in scored if score is not None]

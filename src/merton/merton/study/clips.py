@@ -32,14 +32,25 @@ def side_by_side(pairs: Sequence[tuple[bytes, bytes]]) -> bytes | None:
     return webp.encoded(shown, [STEP_MS] * len(shown), QUALITY)
 
 
+def size_px(content: bytes) -> tuple[int, int] | None:
+    """Width and height of a JPEG picture; None if it cannot be decoded."""
+    view = _decoded(content)
+    return None if view is None else (view.shape[1], view.shape[0])
+
+
+def _decoded(content: bytes) -> NDArray[np.uint8] | None:
+    """A picture, BGR; None if it cannot be decoded."""
+    try:
+        return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)  # type: ignore[return-value]
+    except cv2.error:  # larger than OpenCV decodes
+        return None
+
+
 def _frame(left: bytes, right: bytes) -> NDArray[np.uint8] | None:
     """Both pictures at `WIDTH_PX` with a white line between them, BGR; None if one cannot be decoded."""
     views = []
     for content in (left, right):
-        try:
-            view = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
-        except cv2.error:  # larger than OpenCV decodes
-            return None
+        view = _decoded(content)
         if view is None:
             return None
         views.append(view)

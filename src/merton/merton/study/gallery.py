@@ -25,6 +25,7 @@ CLIPS_SHOWN = 6
 """Cards with a film; a page with one of all 30 distortions would be too large."""
 
 PATH_POINTS = 200
+CELL_PX = (424, 240)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Card:
         detail: the trial's trial.json; nothing in it has been checked.
         camera: the camera of the pictures.
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
+        size_px: width and height of the pictures; those of the cell's cameras where they are not known.
         answers: to the reference image, and to the distorted one with the differences in <mark>.
         paths: the tool's path from above and from the side.
         film: data URI of the film of both runs; None until `merton video` has made it.
@@ -50,6 +52,7 @@ class Card:
     paths: tuple[Markup, Markup]
     film: str | None
     clip: str | None
+    size_px: tuple[int, int] = CELL_PX
 
 
 def chosen(
@@ -119,7 +122,14 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
         ),
         film=None if content is None else _webp(content),
         clip=_clip(run, record, detail, frame.get("camera")) if moving and content is None else None,
+        size_px=_size_px(jpeg(run, record, frame.get("reference"))),
     )
+
+
+def _size_px(content: bytes | None) -> tuple[int, int]:
+    """Width and height of a picture; those of the cell's cameras where it cannot be decoded."""
+    size = clips.size_px(content) if content else None
+    return size or CELL_PX
 
 
 def _clip(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: object) -> str | None:

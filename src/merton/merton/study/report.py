@@ -29,6 +29,7 @@ from merton.statistics.means import mean
 from merton.study import (
     beside,
     blindness,
+    episode_notes,
     execution_page,
     execution_study,
     figures,
@@ -54,6 +55,8 @@ from merton.study.variance import Components, components, equal_agents, left_out
 
 MAXIMUM = {"success": 100.0, "cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Success, then the stages in their order, to the maximum of the score; success is in percent."""
+
+STAGES = ("cognition", "decision", "execution")
 
 TITLES = {
     "thresholds": "Thresholds",
@@ -139,7 +142,8 @@ def render(
     lookers = [agent for agent in agents if agent not in blind]
     lost = by_agent(records)
     leading = None if found_thresholds else leading_drop(lost, blind)
-    study = execution_study.execution_study(run, records) if lookers else None
+    shown = measured(facts, records)
+    study = execution_study.execution_study(run, records) if lookers and "execution" in shown else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.floors(recorded, board, blind)
     cards = gallery.build(run, _gallery_trials(run, records, lost, blind))
@@ -149,6 +153,9 @@ def render(
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
+            shown_stages=shown,
+            is_of_episodes=episode_notes.is_of_episodes(facts),
+            episode_notes=episode_notes.episode_notes(facts, records),
             headline=headline(board, lost, found_thresholds, planned, blind),
             size=size(board, facts.get("wall_s"), blind),
             blind=blind,
@@ -171,7 +178,7 @@ def render(
             stage_scores=stage_scores,
             decision_by_study_range=models.decision_by_study_range(recorded),
             models_open=False,
-            stages=stages(records, lookers, _mean_floors(chance, lookers)),
+            stages=stages(records, lookers, _mean_floors(chance, lookers)) if len(shown) == len(STAGES) else None,
             execution_study=study and execution_page.fragment(study),
             cards=cards,
             seen_under={card.record.case.distortion: f"seen-{number}" for number, card in enumerate(cards, start=1)},
@@ -185,13 +192,21 @@ def render(
             left_out={name: equal_agents(records, value) for name, value in VALUES.items()},
             files=run_files.present(run),
             added_references=run_files.added_references(run),
-            experiment=_experiment_text(run / "experiment.yaml"),
+            experiment=_experiment_text(run / _plan_file(facts)),
+            plan_file=_plan_file(facts),
             **_pairs(records),
             trials=trial_table.table(run, records, lookers or agents),
             run_name=run.name,
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
     )
+
+
+def measured(facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> tuple[str, ...]:
+    """The stages that a page speaks of: all of an experiment's; of episodes those that some trial has a score of."""
+    if not episode_notes.is_of_episodes(facts):
+        return STAGES
+    return tuple(stage for stage in STAGES if any(getattr(record, stage) is not None for record in records))
 
 
 def film_records(run: Path) -> list[TrialRecord]:
@@ -343,6 +358,11 @@ def _environment() -> jinja2.Environment:
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
     """Hardest first."""
     return -sections.rating(row.standing), row.id
+
+
+def _plan_file(facts: Mapping[str, Any]) -> str:
+    """The file in a run's folder that says which trials it has."""
+    return "design.yaml" if episode_notes.is_of_episodes(facts) else "experiment.yaml"
 
 
 def _experiment_text(path: Path) -> str:

@@ -14,8 +14,11 @@ FILES = {
     "recording.mcap": "everything that the graph said",
     "logs/": "a log for each node",
     "experiment.yaml": "the experiment, as given",
+    "design.yaml": "the design, as given",
+    "episodes.jsonl": "a line at the begin and at the end of each episode: the record can be made from it again",
     "run.json": "versions, seeds and hashes",
     "thresholds.csv": "the thresholds",
+    "attribution.sqlite": "the trials in which only a part of the images is distorted",
     "attribution.html": "where it breaks",
     "attribution.json": "the same for programs",
 }

@@ -19,7 +19,9 @@ SUBJECT, PAPERS = "success", "execution"
 MOVES_SHOWN = 12
 
 _ABSENCES = {
-    "progress": "that of some failures is not known, because a person judged them or the record is an old one",
+    "progress": "that of some failures is not known, because a person or another program judged them or the record is "
+    "an old one",
+    "execution": "no trial was measured against a run that did its task",
     "above_floor": f"it needs distorted trials of {FLOOR_AGENT} in every task",
 }
 """Metric that a record may not allow, to the reason."""
@@ -57,7 +59,7 @@ def _moves(rows: Sequence[AgentRow]) -> Iterator[str]:
     places = []
     for row in rows:
         rank = {item.metric: item.rank for item in row.metrics}
-        if rank[SUBJECT] is not None and rank[PAPERS] is not None:
+        if rank[SUBJECT] is not None and rank.get(PAPERS) is not None:
             places.append((row, rank[SUBJECT], rank[PAPERS]))
     if len(places) < 2:
         return

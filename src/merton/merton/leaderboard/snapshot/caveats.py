@@ -81,6 +81,10 @@ def reference_caveats(trials: Sequence[TrialRecord]) -> Iterator[str]:
     distorted = [
         trial for trial in trials if not trial.case.is_reference and trial.outcome is not Outcome.INFRASTRUCTURE
     ]
+    # a success always has an execution score where motions are measured: those of other programs' episodes are not
+    successes = {trial.experiment for trial in trials if trial.success and trial.execution is None}
+    without = successes - {trial.experiment for trial in trials if trial.execution is not None}
+    distorted = [trial for trial in distorted if trial.experiment not in without]
     unmeasured = Counter(trial.agent for trial in distorted if trial.reference is Reference.NONE)
     if unmeasured:
         yield (

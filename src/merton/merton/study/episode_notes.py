@@ -1,0 +1,70 @@
+"""The sentences on a run of episodes that another program carried out: what is no pair, what had no end, what was lost.
+
+Read from run.json and the record alone, so a copied folder of such a run says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from merton.errors import ErrorCode
+from merton.results.records import TrialRecord
+from merton.results.text import counted, printable
+
+KIND = "episodes"
+"""The `kind` in run.json of such a run."""
+NAMED = 8
+"""Trials that a sentence names; the others are counted."""
+
+
+def is_of_episodes(facts: Mapping[str, Any]) -> bool:
+    """Whether a run.json is that of episodes that another program carried out."""
+    return facts.get("kind") == KIND
+
+
+def episode_notes(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> list[str]:
+    """What is to be known before the numbers of a run of episodes are read; nothing of another run.
+
+    Args:
+        facts: its run.json; nothing in it has been checked.
+        records: its trials, with those that are no pair (`ErrorCode.NOT_PAIRED`), which are no score.
+    """
+    return [*_of_trials(sorted(records, key=lambda item: item.id)), *_of_counts(facts)] if is_of_episodes(facts) else []
+
+
+def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
+    broken = [record.id for record in records if record.error_code == ErrorCode.NOT_PAIRED]
+    distorted = sum(not record.case.is_reference for record in records)
+    if broken:
+        verb = "is no pair" if len(broken) == 1 else "are no pairs"
+        yield (
+            f"{len(broken)} of {counted(distorted, 'distorted episode')} {verb}: the scene's first picture was not that "
+            f"of the undistorted episode, so it was another scene. In no number here: {_named(broken)}."
+        )
+    unended = [record.id for record in records if record.error_code == ErrorCode.NO_END]
+    if unended:
+        which = "1 episode" if len(unended) == 1 else f"{len(unended)} episodes"
+        counts = "counts as a failure" if len(unended) == 1 else "count as failures"
+        yield f"{which} ended without word of success and {counts}: {_named(unended)}."
+
+
+def _of_counts(facts: Mapping[str, Any]) -> Iterator[str]:
+    found = facts.get("counts")
+    counts = found if isinstance(found, Mapping) else {}
+    if lost := _number(counts, "lost"):
+        which, given = ("1 episode was", "its condition was") if lost == 1 else (f"{lost} episodes were", "each was")
+        yield f"{which} lost to the infrastructure, which is no score; {given} given again if the program went on."
+    if beyond := _number(counts, "beyond"):
+        were = "1 episode came" if beyond == 1 else f"{beyond} episodes came"
+        yield f"{were} after the design was done: passed on undistorted, and not recorded."
+
+
+def _number(counts: Mapping[str, Any], key: str) -> int:
+    found = counts.get(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = [f"and {len(ids) - NAMED} more"] if len(ids) > NAMED else []
+    return ", ".join([*(printable(id, 120) for id in ids[:NAMED]), *more])
