@@ -89,7 +89,9 @@ def play(
                         episode = run.begin(agent, task, scene, instruction=instruction)
                     own = salt + (1 if planted and key in BROKEN else 0)
                     clean = generator("rows", task, scene).normal(0.0, 0.02, 4)
-                    shown = clean + generator(agent, task, scene, str(condition)).normal(0.0, 0.001, 4) * condition.level
+                    shown = (
+                        clean + generator(agent, task, scene, str(condition)).normal(0.0, 0.001, 4) * condition.level
+                    )
                     for step in range(STEPS):
                         episode.show(step, {camera: picture(task, scene, camera, own) for camera in CAMERAS})
                         asked = clean if episode.asks_clean(step) else None

@@ -12,6 +12,7 @@ import typer
 
 from merton.cli.changing import CamerasOption, DistortionsOption, LevelsOption, OneSetOption, experiment_named
 from merton.cli.console import from_here, print_err, print_out
+from merton.cli.gate_episodes import episodes_named, gate_recorded
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.extras import ready
 from merton.files import locked_folder
@@ -61,6 +62,11 @@ def gate_command(
     Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
     """
     options = {"levels": levels, "distortions": distortions, "cameras": cameras}
+    if (recorded := episodes_named(name, runs)) is not None:
+        given = {**options, "seed": seed, "set": setting, "workers": workers}
+        _refuse_for_episodes(recorded, resume, metric, [option for option, value in given.items() if value is not None])
+        gate_recorded(recorded, candidate, against, delta / 100.0, scenes)
+        return
     source = experiment_named(experiment, "merton gate", setting, seed=seed, **options)
     _ready(source.spec, candidate, against)
     from merton.experiment.failed_models import failed_models
@@ -97,6 +103,19 @@ def gate_command(
         raise typer.Exit(NOT_RESOLVED)
     if judgement.whole.verdict is Conclusion.WORSE:
         raise typer.Exit(WORSE)
+
+
+def _refuse_for_episodes(run: Path, resume: bool, metric: str, options: list[str]) -> None:
+    """Raise InputError for options that a run of episodes has no use for: nothing is run."""
+    if not resume:
+        raise InputError(
+            f"{run} is a run of episodes, which another program carries out: add --resume, to judge what is recorded"
+        )
+    if metric != "success":
+        raise InputError(f"{run} is a run of episodes, of which success alone is known: leave --metric out")
+    if options:
+        listed = ", ".join(f"--{option}" for option in options)
+        raise InputError(f"{run} is a run of episodes, of which nothing is run here: leave {listed} out")
 
 
 def _ready(spec: ExperimentSpec, *agents: str) -> None:

@@ -221,11 +221,17 @@ def report_command(
     log_to: LogToOption = None,
 ) -> None:
     """Write the report of a run again, and show its board; with --open the page shows it."""
+    from merton.cli.episodes import conclude_episodes
     from merton.cli.run_list import show_page
     from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import is_episodes
 
     logs = logger(log_to)
-    page = _conclude(RunDirectory(run), everything, shows_board=everything or not open_report)
+    shows_board = everything or not open_report
+    if is_episodes(run):
+        page = conclude_episodes(run, everything, shows_board)
+    else:
+        page = _conclude(RunDirectory(run), everything, shows_board)
     logs(run)
     if open_report:
         show_page(page)

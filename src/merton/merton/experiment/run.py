@@ -51,8 +51,8 @@ class RunDirectory:
         self.path = path.resolve()
         if is_episodes(self.path):
             raise InputError(
-                f"{path} is a run of episodes, which another program carried out: Merton has no world in which it could "
-                "carry them out or film them again; `merton report`, `compare`, `gate` and `attribute` read what is "
+                f"{path} is a run of episodes that another program carried out: Merton has no world to "
+                "carry them out in or to film them; `merton report`, `compare`, `gate` and `attribute` read what is "
                 "recorded"
             )
         if not (self.path / "experiment.yaml").is_file():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merton.errors import InputError, MertonError, did_you_mean
+from merton.results.trial_files import DESIGN_FILE, EPISODES, is_of_episodes
 
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
@@ -23,9 +24,6 @@ PAGES = (REPORT, "gate.html")
 GATE = "gate"
 """The `kind` in run.json of a run of `merton gate`; its `verdict` is there once it has one."""
 EXPERIMENT_FILE = "experiment.yaml"
-EPISODES, DESIGN_FILE = "episodes", "design.yaml"
-"""The `kind` in run.json of a run of episodes that another program carried out, and its design in place of an
-experiment (`merton.episodes`)."""
 _STATES = {"not worse": "passed", "worse": "worse", "not resolved": "not resolved"}
 
 
@@ -182,12 +180,13 @@ def is_run(folder: Path) -> bool:
 
 def is_episodes(folder: Path) -> bool:
     """Whether a folder is a run of episodes that another program carried out, by its design.yaml and run.json."""
-    return (folder / DESIGN_FILE).is_file() and _about(folder).get("kind") == EPISODES
+    return (folder / DESIGN_FILE).is_file() and is_of_episodes(_about(folder))
 
 
 def is_gate(folder: Path) -> bool:
     """Whether a run is one of `merton gate`, by its run.json or, if an older Merton made it, by its gate.md."""
-    return _about(folder).get("kind") == GATE or (folder / "gate.md").is_file()
+    kind = _about(folder).get("kind")
+    return kind == GATE or (kind != EPISODES and (folder / "gate.md").is_file())
 
 
 def _about(folder: Path) -> dict[str, object]:

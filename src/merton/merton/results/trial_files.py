@@ -20,6 +20,9 @@ FILMS = "videos"
 """The folder of films in a run's folder; each is named after its trial."""
 FILM_LIMIT = 3_000_000
 """Bytes of a film; a larger one is passed over."""
+EPISODES, DESIGN_FILE = "episodes", "design.yaml"
+"""The `kind` in run.json of a run of episodes that another program carried out, and its design in place of an
+experiment (`merton.episodes`)."""
 _JPEG = b"\xff\xd8\xff"
 
 
@@ -32,6 +35,11 @@ def json_object(path: Path | None) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def is_of_episodes(facts: Mapping[str, Any]) -> bool:
+    """Whether a run.json is that of episodes that another program carried out."""
+    return facts.get("kind") == EPISODES
 
 
 def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:

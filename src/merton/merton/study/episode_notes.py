@@ -11,16 +11,10 @@ from typing import Any
 from merton.errors import ErrorCode
 from merton.results.records import TrialRecord
 from merton.results.text import counted, printable
+from merton.results.trial_files import is_of_episodes
 
-KIND = "episodes"
-"""The `kind` in run.json of such a run."""
 NAMED = 8
 """Trials that a sentence names; the others are counted."""
-
-
-def is_of_episodes(facts: Mapping[str, Any]) -> bool:
-    """Whether a run.json is that of episodes that another program carried out."""
-    return facts.get("kind") == KIND
 
 
 def episode_notes(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> list[str]:
@@ -39,8 +33,8 @@ def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
     if broken:
         verb = "is no pair" if len(broken) == 1 else "are no pairs"
         yield (
-            f"{len(broken)} of {counted(distorted, 'distorted episode')} {verb}: the scene's first picture was not that "
-            f"of the undistorted episode, so it was another scene. In no number here: {_named(broken)}."
+            f"{len(broken)} of {counted(distorted, 'distorted episode')} {verb}: the first picture was not that of the "
+            f"undistorted episode, so it was another scene. In no number here: {_named(broken)}."
         )
     unended = [record.id for record in records if record.error_code == ErrorCode.NO_END]
     if unended:
@@ -50,18 +44,25 @@ def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
 
 
 def _of_counts(facts: Mapping[str, Any]) -> Iterator[str]:
-    found = facts.get("counts")
-    counts = found if isinstance(found, Mapping) else {}
-    if lost := _number(counts, "lost"):
+    if lost := _number(facts, "lost"):
         which, given = ("1 episode was", "its condition was") if lost == 1 else (f"{lost} episodes were", "each was")
         yield f"{which} lost to the infrastructure, which is no score; {given} given again if the program went on."
-    if beyond := _number(counts, "beyond"):
+    if beyond := _number(facts, "beyond"):
         were = "1 episode came" if beyond == 1 else f"{beyond} episodes came"
-        yield f"{were} after the design was done: passed on undistorted, and not recorded."
+        yield f"{were} after the design of its scene was done: passed on, and in no record."
+    found = facts.get("scenes_that_differ_between_agents")
+    scenes = [str(scene) for scene in found] if isinstance(found, list) else []
+    if scenes:
+        yield (
+            f"In {counted(len(scenes), 'scene')} the agents did not all begin with the same first picture, so there "
+            f"they are compared in different scenes: {_named(sorted(scenes))}."
+        )
 
 
-def _number(counts: Mapping[str, Any], key: str) -> int:
-    found = counts.get(key)
+def _number(facts: Mapping[str, Any], key: str) -> int:
+    """A count of run.json's `episodes`; 0 where it says none."""
+    counts = facts.get("episodes")
+    found = counts.get(key) if isinstance(counts, Mapping) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 

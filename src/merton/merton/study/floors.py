@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,26 @@ def floors(outputs: Sequence[Output], board: Snapshot, blind: Collection[str] = 
             ),
             "execution": Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {}),
         }
+    return result
+
+
+def of_episodes(facts: Mapping[str, Any], board: Snapshot) -> dict[str, dict[str, Floor]]:
+    """Agent to the floor of its decisions, of a run of episodes: only its run.json says in which units it is measured.
+
+    Args:
+        facts: run.json, which is not trusted: `decision`, agent to `floors`, task to the mean likeness of the agent's
+            undistorted answers for two scenes, in units of its own spread.
+        board: of the run's trials.
+    """
+    result = {}
+    for row in board.agents:
+        about: Any = facts.get("decision")
+        for key in (row.id, "floors"):
+            about = about.get(key) if isinstance(about, Mapping) else None
+        values = about.values() if isinstance(about, Mapping) else ()
+        total = mean(float(value) for value in values if isinstance(value, int | float) and 0.0 <= value <= 1.0)
+        if row.decision is not None:
+            result[row.id] = {"decision": _floor("decision", row, {} if total is None else {"decision": total}, False)}
     return result
 
 

@@ -45,7 +45,7 @@ class Judgement:
     Attributes:
         metric: name of the value that is compared.
         delta: the loss that is looked for, 0..1.
-        pairs: in the order of drawing.
+        scenes: the pairs of each scene, in the order of drawing: a scene counts once, with the mean of its pairs.
         means: the candidate's and the baseline's, 0..1; None without scenes.
         whole: all scenes; its verdict is the result.
         tasks: by name; all of their intervals hold together.
@@ -55,12 +55,27 @@ class Judgement:
 
     metric: str
     delta: float
-    pairs: tuple[Pair, ...]
+    scenes: tuple[tuple[Pair, ...], ...]
     means: tuple[float | None, float | None]
     whole: TaskConclusion
     tasks: tuple[TaskConclusion, ...]
     types: tuple[tuple[str, Paired], ...]
     outcomes: tuple[Counter[str], Counter[str]]
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All pairs, in the order of their scenes."""
+        return tuple(pair for scene in self.scenes for pair in scene)
+
+    @property
+    def gains(self) -> list[float]:
+        """The difference of each scene, -1..1."""
+        return [gain(scene, VALUES[self.metric]) for scene in self.scenes]
+
+
+def gain(scene: Sequence[Pair], value: Value) -> float:
+    """The mean difference of a scene's pairs; raises as `difference`."""
+    return math.fsum(difference(pair, value) for pair in scene) / len(scene)
 
 
 def difference(pair: Pair, value: Value) -> float:
@@ -76,18 +91,27 @@ def difference(pair: Pair, value: Value) -> float:
 
 
 def judge(pairs: Sequence[Pair], metric: str, value: Value, delta: float, tasks: Sequence[str]) -> Judgement:
+    """The judgement of pairs each of which is of a scene of its own; arguments as of `judge_scenes`."""
+    return judge_scenes([(pair,) for pair in pairs], metric, value, delta, tasks)
+
+
+def judge_scenes(
+    scenes: Sequence[Sequence[Pair]], metric: str, value: Value, delta: float, tasks: Sequence[str]
+) -> Judgement:
     """The judgement of all scenes so far.
 
     Args:
-        pairs: of scenes drawn independently, in the order of drawing.
+        scenes: the pairs of each scene, one at least, all of one task; of scenes drawn independently, in the order of
+            drawing.
         metric, value: the name and the function of `study.values.VALUES`.
         delta: the loss that is looked for, 0..1.
         tasks: of the design; each gets an equal part of the error of `sequential.ERROR`.
     """
-    gains = [difference(pair, value) for pair in pairs]
+    pairs = [pair for scene in scenes for pair in scene]
+    gains = [(scene[0][0].case.task, gain(scene, value)) for scene in scenes]
     parts = []
     for task in sorted(tasks):
-        own = [gain for gain, pair in zip(gains, pairs, strict=True) if pair[0].case.task == task]
+        own = [found for name, found in gains if name == task]
         parts.append(_part(task, own, delta, ERROR / len(tasks)))
     names = sorted({pair[0].case.distortion for pair in pairs})
     types = []
@@ -97,9 +121,9 @@ def judge(pairs: Sequence[Pair], metric: str, value: Value, delta: float, tasks:
     return Judgement(
         metric,
         delta,
-        tuple(pairs),
-        (_mean([value(pair[0]) or 0.0 for pair in pairs]), _mean([value(pair[1]) or 0.0 for pair in pairs])),
-        _part("", gains, delta, ERROR),
+        tuple(map(tuple, scenes)),
+        (_of_scenes(scenes, 0, value), _of_scenes(scenes, 1, value)),
+        _part("", [found for _, found in gains], delta, ERROR),
         tuple(parts),
         tuple(types),
         (Counter(pair[0].outcome.value for pair in pairs), Counter(pair[1].outcome.value for pair in pairs)),
@@ -115,7 +139,7 @@ def worst(pairs: Sequence[Pair], value: Value) -> Pair | None:
 def scenes_for(judgement: Judgement) -> int | None:
     """The number of scenes that resolve the question if all go on like those so far; None if `FORESEEN` times as many
     do not."""
-    gains = [difference(pair, VALUES[judgement.metric]) for pair in judgement.pairs]
+    gains = judgement.gains
     sequence = ConfidenceSequence(judgement.delta, differences=gains)
     for times in range(1, FORESEEN + 1):
         if sequence.verdict_after(times) is not Conclusion.UNRESOLVED:
@@ -126,6 +150,11 @@ def scenes_for(judgement: Judgement) -> int | None:
 def _part(name: str, gains: Sequence[float], delta: float, error: float) -> TaskConclusion:
     sequence = ConfidenceSequence(delta, error, gains)
     return TaskConclusion(name, len(gains), sequence.mean, sequence.interval, sequence.verdict)
+
+
+def _of_scenes(scenes: Sequence[Sequence[Pair]], side: int, value: Value) -> float | None:
+    """The mean over scenes of the mean value of the candidate's trials, side 0, or the baseline's, side 1."""
+    return _mean([math.fsum(value(pair[side]) or 0.0 for pair in scene) / len(scene) for scene in scenes])
 
 
 def _mean(values: Sequence[float]) -> float | None:

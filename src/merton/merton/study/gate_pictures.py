@@ -18,8 +18,7 @@ from merton.results.trial_files import first_frame, jpeg, shown_text, trial_deta
 from merton.statistics.intervals import Interval
 from merton.statistics.sequential import anytime_interval
 from merton.study.gallery import path_of
-from merton.study.gate import Judgement, Pair, difference
-from merton.study.values import VALUES
+from merton.study.gate import Judgement, Pair
 
 WIDTH = 720.0
 _POINTS = 200  # of the course: more cannot be told apart
@@ -31,7 +30,7 @@ _TICKS = (-100, -50, 0, 50, 100)
 def course(judgement: Judgement) -> Markup:
     """The difference in points and its interval against the number of scenes."""
     left, right, top, bottom = 60.0, WIDTH - 20.0, 40.0, 300.0
-    gains = [difference(pair, VALUES[judgement.metric]) for pair in judgement.pairs]
+    gains = judgement.gains
     numbers = sorted({max(1, round(len(gains) * step / _POINTS)) for step in range(1, _POINTS + 1)}) if gains else []
     intervals = [anytime_interval(gains[:number]) for number in numbers]
 

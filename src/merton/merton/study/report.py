@@ -81,6 +81,9 @@ GROUPS_SHOWN = 10
 """Distortions, and tasks, that are not folded away: the costliest."""
 CARDS_OPEN = 2
 
+NOT_SHOWN = ("design", "pairs", "decision", "scenes_that_differ_between_agents")
+"""Entries of the run.json of episodes that the page has elsewhere."""
+
 CASES_SHOWN = 10
 PAIRS_SHOWN = 45
 """Comparisons of two agents: all of ten agents."""
@@ -114,7 +117,8 @@ def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
         recorded = beside.scored(outputs.read(run, records))
         export.export(store, run / "trials.csv", further=beside.by_trial(recorded))
     scores = beside.stage_scores(recorded)
-    _write(run / "model_scores.csv", beside.as_csv(scores))
+    if not trial_files.is_of_episodes(facts):
+        _write(run / "model_scores.csv", beside.as_csv(scores))
     found = thresholds.thresholds(records) if thresholds.is_staircase(facts) else []
     if found:
         _write(run / "thresholds.csv", thresholds.as_csv(found))
@@ -145,7 +149,8 @@ def render(
     shown = measured(facts, records)
     study = execution_study.execution_study(run, records) if lookers and "execution" in shown else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
-    chance = floors.floors(recorded, board, blind)
+    of_episodes = trial_files.is_of_episodes(facts)
+    chance = floors.of_episodes(facts, board) if of_episodes else floors.floors(recorded, board, blind)
     cards = gallery.build(run, _gallery_trials(run, records, lost, blind))
     return (
         _environment()
@@ -153,9 +158,7 @@ def render(
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
-            shown_stages=shown,
-            is_of_episodes=episode_notes.is_of_episodes(facts),
-            episode_notes=episode_notes.episode_notes(facts, records),
+            **_kind_of_run(run, facts, records),
             headline=headline(board, lost, found_thresholds, planned, blind),
             size=size(board, facts.get("wall_s"), blind),
             blind=blind,
@@ -187,15 +190,16 @@ def render(
             easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=sections.mastery(board.agents, rated),
-            provenance=flat(facts),
             variances=variances(records),
-            left_out={name: equal_agents(records, value) for name, value in VALUES.items()},
+            left_out={
+                name: equal_agents(records, value)
+                for name, value in VALUES.items()
+                if not of_episodes or name in ("success", *shown)
+            },
             files=run_files.present(run),
             added_references=run_files.added_references(run),
-            experiment=_experiment_text(run / _plan_file(facts)),
-            plan_file=_plan_file(facts),
             **_pairs(records),
-            trials=trial_table.table(run, records, lookers or agents),
+            trials=trial_table.table(run, records, lookers or agents, of_episodes),
             run_name=run.name,
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
@@ -204,9 +208,23 @@ def render(
 
 def measured(facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> tuple[str, ...]:
     """The stages that a page speaks of: all of an experiment's; of episodes those that some trial has a score of."""
-    if not episode_notes.is_of_episodes(facts):
+    if not trial_files.is_of_episodes(facts):
         return STAGES
     return tuple(stage for stage in STAGES if any(getattr(record, stage) is not None for record in records))
+
+
+def _kind_of_run(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> dict[str, Any]:
+    """All that a page says otherwise of episodes that another program carried out."""
+    of_episodes = trial_files.is_of_episodes(facts)
+    plan = trial_files.DESIGN_FILE if of_episodes else "experiment.yaml"
+    return {
+        "is_of_episodes": of_episodes,
+        "episode_notes": episode_notes.episode_notes(facts, records),
+        "shown_stages": measured(facts, records),
+        "provenance": flat({key: facts[key] for key in facts if not (of_episodes and key in NOT_SHOWN)}),
+        "plan_file": plan,
+        "experiment": _experiment_text(run / plan),
+    }
 
 
 def film_records(run: Path) -> list[TrialRecord]:
@@ -358,11 +376,6 @@ def _environment() -> jinja2.Environment:
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
     """Hardest first."""
     return -sections.rating(row.standing), row.id
-
-
-def _plan_file(facts: Mapping[str, Any]) -> str:
-    """The file in a run's folder that says which trials it has."""
-    return "design.yaml" if episode_notes.is_of_episodes(facts) else "experiment.yaml"
 
 
 def _experiment_text(path: Path) -> str:

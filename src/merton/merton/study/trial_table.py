@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from merton.errors import ErrorCode
 from merton.pages.words import OUTCOME_MARKS, readable
 from merton.results.records import Outcome, TrialRecord
 from merton.results.text import one_line
@@ -22,7 +23,9 @@ TRIALS_SHOWN = 3000
 FRAMES_SHOWN = 24
 """Pairs of pictures of a trial."""
 ACTIONS_SHOWN = 6
-"""Deltas of a first chunk."""
+"""Deltas of a first chunk, or rows of a policy's own numbers."""
+NO_PAIR = "not_paired"
+"""In place of the outcome of an episode that is no pair with its undistorted one."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +45,23 @@ class TrialTable:
     unsuccessful: int
 
 
-def table(run: Path, records: Sequence[TrialRecord], subjects: Collection[str]) -> TrialTable:
+def table(
+    run: Path, records: Sequence[TrialRecord], subjects: Collection[str], of_episodes: bool = False
+) -> TrialTable:
     """The table of a run's trials, the gravest first, `TRIALS_SHOWN` at most.
 
     Args:
         run: its folder, with the trials' files, whose content is not trusted.
         records: of its trials.
         subjects: the agents that come first.
+        of_episodes: they are episodes of another program: columns and words are those of what they have.
     """
     texts: dict[str, int] = {}
     shown = gravest_first(records, subjects)[:TRIALS_SHOWN]
     rows = [_row(run, record, texts) for record in shown]
     outcomes = {outcome.value: words for outcome, words in OUTCOME_MARKS.items()}
-    content = {"texts": list(texts), "outcomes": outcomes, "rows": rows}
+    outcomes[NO_PAIR] = ("○", "no pair")
+    content = {"texts": list(texts), "outcomes": outcomes, "episodes": of_episodes, "rows": rows}
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     unsuccessful = sum(record.outcome is not Outcome.SUCCESS for record in records)
     return TrialTable(Markup(data), len(rows), len(records), unsuccessful)
@@ -70,7 +77,7 @@ def _row(run: Path, record: TrialRecord, texts: dict[str, int]) -> list[Any]:
     known = detail or {}
     return [
         *(place(record.id, 200), place(record.agent), place(case.task), case.seed, place(readable(case.distortion))),
-        *(case.level, record.outcome.value, _rounded(record.execution, 1)),
+        *(case.level, _outcome(record), _rounded(record.execution, 1)),
         _rounded(None if record.distance_m is None else 100 * record.distance_m, 1),
         *(_rounded(record.cognition), _rounded(record.decision), _rounded(record.progress)),
         *(record.steps, _rounded(record.simulated_s, 1)),
@@ -84,6 +91,10 @@ def _row(run: Path, record: TrialRecord, texts: dict[str, int]) -> list[Any]:
     ]
 
 
+def _outcome(record: TrialRecord) -> str:
+    return NO_PAIR if record.error_code == ErrorCode.NOT_PAIRED else record.outcome.value
+
+
 def _frames(detail: Mapping[str, Any]) -> Iterable[tuple[object, ...]]:
     """Step, camera, and files of the reference and of the distorted picture of each pair."""
     frames = detail.get("frames")
@@ -93,12 +104,12 @@ def _frames(detail: Mapping[str, Any]) -> Iterable[tuple[object, ...]]:
 
 
 def _deltas(detail: Mapping[str, Any], side: str) -> list[list[float | None]]:
-    """The first deltas of the first chunk, as far as they are numbers."""
+    """The first deltas of the first chunk, or rows of a policy's own numbers, as far as they are numbers."""
     decision = detail.get("decision")
     chunk = decision.get(side) if isinstance(decision, dict) else None
-    deltas = chunk.get("deltas") if isinstance(chunk, dict) else None
+    deltas = chunk.get("deltas", chunk.get("rows")) if isinstance(chunk, dict) else None
     rows = (deltas if isinstance(deltas, list) else [])[:ACTIONS_SHOWN]
-    return [[_rounded(value, 3) for value in row[:8]] for row in rows if isinstance(row, list)]
+    return [[_rounded(value, 3) for value in row[:16]] for row in rows if isinstance(row, list)]
 
 
 def _rounded(value: object, digits: int = 2) -> float | None:
