@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,7 @@ from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run_names import RUNS
 from merton.extras import ready
-from merton.files import locked_folder
+from merton.files import locked_folder, write_file
 from merton.pages.words import duration, interval_words, number, percent
 from merton.results.text import MISSING, count_of, counted
 
@@ -47,6 +48,14 @@ def attribute_command(
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """
+    from merton.cli.attribute_episodes import attribute_recorded
+    from merton.cli.gate_episodes import episodes_named
+
+    if (recorded := episodes_named(str(where), runs)) is not None:
+        given = {"set": setting, "name": name, "workers": workers}
+        asked = [option for option, value in given.items() if value is not None]
+        attribute_recorded(recorded, agent or (), by or (), asked)
+        return
     from merton.experiment.parts import AXES, dissection
     from merton.pool import open_pool
 
@@ -65,7 +74,7 @@ def attribute_command(
         raise
     about = {"experiment_sha256": run.experiment_sha256, "seed": run.spec.seed, "merton": __version__}
     designs = {id: {name: part.model_dump() for name, part in item.designs.items()} for id, item in dissections.items()}
-    _show(run, found, {**about, "designs": designs})
+    show(run.path, found, {**about, "designs": designs})
     exit_for_failed_models(run)
 
 
@@ -197,7 +206,7 @@ def _remarks(agent: str, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Iter
         yield f"{agent} does not repeat itself: each design is another throw, and the run's own trials are the whole."
 
 
-def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> None:
+def show(run: Path, findings: Findings, about: Mapping[str, Any]) -> None:
     """Tables on the terminal, numbers and page in the run's folder."""
     from merton.study.attribution_finding import finding, unseeing_sentence
     from merton.study.report import write_attribution_page
@@ -216,9 +225,10 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
         print_out(remark)
     if findings.unseeing:
         print_out(unseeing_sentence(findings.unseeing))
-    run.write_json(NUMBERS, {**about, **asdict(findings)})
-    page = write_attribution_page(findings, run.path.name, run.path / PAGE)
-    print_out(f"Numbers: {run.path / NUMBERS}. Page: {page}")
+    numbers = json.dumps({**about, **asdict(findings)}, indent=1, allow_nan=False)
+    write_file(run / NUMBERS, f"{numbers}\n".encode())
+    page = write_attribution_page(findings, run.name, run / PAGE)
+    print_out(f"Numbers: {run / NUMBERS}. Page: {page}")
 
 
 def _table(findings: Findings) -> Table:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from merton.study.changed_settings import Change, Settings
     from merton.study.compared import AgentPair, Comparison
     from merton.study.compared_page import Side
+    from merton.study.same_scenes import Pictures
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN = 8, 12
 """Settings that differ, and fields of trials under --identical; the others are counted."""
@@ -27,6 +28,7 @@ class Source(NamedTuple):
 
     Attributes:
         notes: sentences about its state, such as that it is unfinished.
+        pictures: of its scenes, where the record has them (`merton.study.same_scenes`).
     """
 
     side: Side
@@ -35,6 +37,7 @@ class Source(NamedTuple):
     blind: frozenset[str]
     is_staircase: bool
     notes: list[str]
+    pictures: Pictures
 
 
 def source_named(name: str) -> str:
@@ -80,17 +83,19 @@ def compare_command(
         from merton.study import compared_page, compared_words
         from merton.study.changed_settings import changes
         from merton.study.compared import compared
+        from merton.study.same_scenes import same_scenes
 
     named = [_pair(text) for text in agents or []]
     with working("comparing"):
         sources = _source(first), _source(second)
         sides = sources[0].side, sources[1].side
         is_staircase = any(source.is_staircase for source in sources)
-        comparison = compared(
-            sources[0].records, sources[1].records, named, (sources[0].blind, sources[1].blind), is_staircase
-        )
+        pictures = sources[0].pictures, sources[1].pictures
+        one, other, apart = same_scenes(sources[0].records, sources[1].records, pictures)
+        comparison = compared(one, other, named, (sources[0].blind, sources[1].blind), is_staircase)
         changed = changes(sources[0].settings, sources[1].settings, [row.pair for row in comparison.agents])
     notes = [f"{letter} {note}" for letter, source in zip("AB", sources, strict=True) for note in source.notes]
+    notes += [apart] if apart else []
     if is_staircase:
         notes.append(
             "levels: staircase drives every agent to the same success, so only undistorted trials are compared: "
@@ -154,16 +159,18 @@ def _write_page(target: Path, page: str) -> MertonError | None:
 def _source(name: str) -> Source:
     from merton.pages.words import date_and_time
     from merton.results.store import open_record
-    from merton.results.trial_files import json_object
+    from merton.results.trial_files import is_of_episodes, json_object
     from merton.study.blindness import blind_agents, declared_blind
     from merton.study.changed_settings import settings
     from merton.study.compared_page import Side
+    from merton.study.episode_notes import episode_notes
+    from merton.study.same_scenes import pictures_of
     from merton.study.thresholds import is_staircase
 
     run = Path(name) if "://" not in name and Path(name).is_dir() else None
     with open_record(name, read_only=True) as store:
         records, place = store.records(), store.database.where
-        found = settings(store, run)
+        found, pictures = settings(store, run), pictures_of(store.cases())
     if not records:
         raise InputError(f"{place} has no results")
     facts = (json_object(run / "run.json") if run else None) or {}
@@ -171,7 +178,9 @@ def _source(name: str) -> Source:
     about.append(counted(len(records), "trial"))
     side = Side(run.resolve().name if run else Path(place).name, run, ", ".join(about))
     blind = blind_agents(records, declared_blind(facts))
-    return Source(side, records, found, blind, is_staircase(facts), _unfinished(run, records) if run else [])
+    is_planned = run is not None and not is_of_episodes(facts)
+    notes = _unfinished(run, records) if run and is_planned else [*episode_notes(facts, records)]
+    return Source(side, records, found, blind, is_staircase(facts), notes, pictures)
 
 
 def _unfinished(run: Path, records: list[TrialRecord]) -> list[str]:

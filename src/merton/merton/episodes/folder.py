@@ -37,8 +37,6 @@ from merton.episodes.journal import JOURNAL, read_lines
 from merton.episodes.pairs import Pairs, different_scenes, pairs_of
 from merton.episodes.scores import Decision, Scores, detail
 from merton.errors import InfrastructureError, InputError
-from merton.experiment.run_names import DESIGN_FILE as DESIGN
-from merton.experiment.run_names import EPISODES as KIND
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.results.database import RUN_FILE
@@ -46,6 +44,8 @@ from merton.results.records import CaseRecord, TestCase, TrialRecord
 from merton.results.schema import CASES, TRIALS
 from merton.results.store import ResultStore
 from merton.results.store import register as enter
+from merton.results.trial_files import DESIGN_FILE as DESIGN
+from merton.results.trial_files import EPISODES as KIND
 from merton.results.trial_files import json_object
 
 PARTS_RECORD = "attribution.sqlite"

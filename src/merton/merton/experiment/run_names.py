@@ -161,13 +161,12 @@ def _of_episodes(folder: Path, created: datetime) -> RunSummary:
     """A run of episodes at a glance, by run.json and the record alone: its design need not be known here."""
     from merton.results.store import ResultStore
 
-    about = _about(folder)
-    design, done = about.get("design"), 0
-    name = str(design.get("name") or "") if isinstance(design, dict) else ""
+    name, done = "", 0
     try:
         if (folder / "results.sqlite").is_file():
             with ResultStore(folder / "results.sqlite", read_only=True) as store:
                 done = sum(size.results for size in store.sizes()[0])
+                name = next((item.name for item in store.experiment_records() if item.name), "")
     except MertonError as error:
         return RunSummary(folder, created, name, fault=str(error), kind=EPISODES)
     return RunSummary(folder, created, name, done, 0, True, kind=EPISODES)

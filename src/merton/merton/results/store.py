@@ -331,10 +331,13 @@ def register(database: Database, connection: sa.Connection, table: sa.Table, kin
     changes = {name: value for name, value in about.items() if value is not None and value != known[name]}
     for name, value in changes.items():
         if known[name] is not None:
-            raise InputError(
-                f"{kind} {id!r} is in the record with {name} {known[name]!r}, not {value!r}; a different {kind} "
-                "needs an id of its own"
+            why = (
+                "its scene begins with another picture, as in another program or another version of it: keep the two "
+                "in records of their own"
+                if name == "reference_image"
+                else f"a different {kind} needs an id of its own"
             )
+            raise InputError(f"{kind} {id!r} is in the record with {name} {known[name]!r}, not {value!r}; {why}")
     if changes:
         connection.execute(sa.update(table).where(table.c.id == id).values(changes))
     return bool(changes)

@@ -136,8 +136,10 @@ def attribute(
     pairs: Sequence[Pair],
     reruns: Sequence[Rerun],
     unseen: Sequence[str] = (),
+    values: Sequence[str] = ATTRIBUTED,
+    tells_unseen: bool = True,
 ) -> list[Attribution]:
-    """The shares of an agent's loss by the parts of one axis, for each of `ATTRIBUTED`.
+    """The shares of an agent's loss by the parts of one axis, for each of `values`.
 
     A part at which the agent does not look (`is_unseen`) has no interval.
 
@@ -148,10 +150,13 @@ def attribute(
         reruns: those of them that were run again. One whose value is unknown in a design is left out: where that one
             changes, shares miss it.
         unseen: further parts, at which the agent is known not to look.
+        values: of `ATTRIBUTED`; those that are known of failures, too.
+        tells_unseen: whether equal records mean equal motions (`is_unseen`): of episodes of other programs neither
+            path nor chunks are recorded, and at later steps nothing is.
     """
-    blind = {part for part in parts if is_unseen(part, designs, reruns)}
+    blind = {part for part in parts if tells_unseen and is_unseen(part, designs, reruns)}
     attributions = []
-    for value in ATTRIBUTED:
+    for value in values:
         sample, shares = [], []
         for rerun in reruns:
             ends = {some: rerun.pair.loss(value, _result(rerun, some, designs)) for some in designs}
@@ -203,13 +208,19 @@ def changed_by_placebo(reruns: Iterable[Rerun]) -> tuple[int, int]:
     return sum(ends.values()), len(ends)
 
 
-def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Failure | None:
+def failure(
+    agent: str,
+    prefixes: Mapping[int, str],
+    pairs: Sequence[Pair],
+    reruns: Sequence[Rerun],
+    tells_unseen: bool = True,
+) -> Failure | None:
     """The steps at which an agent's success is lost; None if no trial does the task undistorted and fails distorted.
 
     Args:
         prefixes: each distorted step to the design in which it and those before it are distorted; the last one's is
             the trial of the run.
-        pairs, reruns: as of `attribute`.
+        pairs, reruns, tells_unseen: as of `attribute`.
     """
     lost = [pair for pair in pairs if pair.before.success and pair.after.success is False]
     if not lost:
@@ -217,7 +228,10 @@ def failure(agent: str, prefixes: Mapping[int, str], pairs: Sequence[Pair], reru
     names = [name for _, name in sorted(prefixes.items())][:-1]
     ends = [[rerun.pair.before, *(rerun.found[name] for name in names), rerun.pair.after] for rerun in reruns]
     wins = [[float(bool(record.success)) for record in row] for row in ends]
-    looks = [any(not _moves_alike(row[step], row[step + 1]) for row in ends) for step in range(len(names) + 1)]
+    looks = [
+        not tells_unseen or any(not _moves_alike(row[step], row[step + 1]) for row in ends)
+        for step in range(len(names) + 1)
+    ]
     at = {}
     for step, (label, now) in enumerate(zip(sorted(prefixes), looks, strict=True)):
         won = _mean([row[step] - row[-1] for row in wins], reruns) if any(looks[step:]) else UNSEEN

@@ -31,6 +31,13 @@ NO_SETTINGS = frozenset(
         "verdict",
         "models",
         "tasks",
+        "design_sha256",
+        "latency",
+        "episodes",
+        "pairs",
+        "successes",
+        "decision",
+        "scenes_that_differ_between_agents",
     ]
 )
 """Entries of run.json that are no settings: names, times, results, and those that the experiment itself has."""
@@ -74,11 +81,14 @@ def settings(store: ResultStore, run: Path | None) -> Settings:
         recorded = _recorded(store.experiment_records())
         merton = {"merton": recorded.pop("merton_version")} if "merton_version" in recorded else {}
         return Settings(recorded, named, merton, is_partial=True)
-    spec = _experiment(run / "experiment.yaml")
+    of_episodes = trial_files.is_of_episodes(facts)
+    spec = _experiment(run / (trial_files.DESIGN_FILE if of_episodes else "experiment.yaml"))
     agents = _models(spec) | {agent: text for agent, text in named.items() if text}
     design = facts.get("design")
     own = {"name": spec.get("name")} | {key: spec.get(key) or () for key in LISTS}
     own |= design if isinstance(design, Mapping) else {}
+    if of_episodes:  # the program decides tasks and scenes
+        own = {key: value for key, value in own.items() if key != "tasks"} | {"source": facts.get("source")}
     system = {key: value for key, value in facts.items() if key not in NO_SETTINGS and key != "seed"}
     system |= {MODELS: _entries(facts.get(MODELS))}
     return Settings(_flat(own | {"seed": facts.get("seed")}), agents, _flat(system))

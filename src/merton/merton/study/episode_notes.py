@@ -6,12 +6,13 @@ Read from run.json and the record alone, so a copied folder of such a run says t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from merton.errors import ErrorCode
+from merton.results import trial_files
 from merton.results.records import TrialRecord
 from merton.results.text import counted, printable
-from merton.results.trial_files import is_of_episodes
 
 NAMED = 8
 """Trials that a sentence names; the others are counted."""
@@ -24,7 +25,35 @@ def episode_notes(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> l
         facts: its run.json; nothing in it has been checked.
         records: its trials, with those that are no pair (`ErrorCode.NOT_PAIRED`), which are no score.
     """
-    return [*_of_trials(sorted(records, key=lambda item: item.id)), *_of_counts(facts)] if is_of_episodes(facts) else []
+    return (
+        [*_of_trials(sorted(records, key=lambda item: item.id)), *_of_counts(facts)]
+        if trial_files.is_of_episodes(facts)
+        else []
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """The successes that the program told, of an agent in a task under one condition; broken pairs included."""
+
+    agent: str
+    task: str
+    condition: str
+    episodes: int
+    successes: int
+
+
+def told(facts: Mapping[str, Any]) -> list[Told]:
+    """The program's own counts, as run.json has them; those that are not counts are passed over."""
+    found = facts.get("successes")
+    rows = []
+    for item in found if isinstance(found, list) and trial_files.is_of_episodes(facts) else ():
+        if isinstance(item, Mapping):
+            names = [str(item.get(key, "")) for key in ("agent", "task", "condition")]
+            counts = [item.get(key) for key in ("episodes", "successes")]
+            if all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
+                rows.append(Told(*names, *counts))  # type: ignore[arg-type]
+    return rows
 
 
 def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:

@@ -81,7 +81,7 @@ GROUPS_SHOWN = 10
 """Distortions, and tasks, that are not folded away: the costliest."""
 CARDS_OPEN = 2
 
-NOT_SHOWN = ("design", "pairs", "decision", "scenes_that_differ_between_agents")
+NOT_SHOWN = ("design", "pairs", "decision", "successes", "scenes_that_differ_between_agents")
 """Entries of the run.json of episodes that the page has elsewhere."""
 
 CASES_SHOWN = 10
@@ -220,6 +220,7 @@ def _kind_of_run(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRec
     return {
         "is_of_episodes": of_episodes,
         "episode_notes": episode_notes.episode_notes(facts, records),
+        "told": episode_notes.told(facts),
         "shown_stages": measured(facts, records),
         "provenance": flat({key: facts[key] for key in facts if not (of_episodes and key in NOT_SHOWN)}),
         "plan_file": plan,
