@@ -17,6 +17,7 @@ from merton.config import plain, read_text, tree_of, validated
 from merton.errors import FileError, InputError, near_miss
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import Known, known_of_run, models_named
+from merton.experiment.run_names import RUNS, is_episodes
 from merton.experiment.template import agent_of, flow
 from merton.files import file_sha256, resource
 
@@ -76,6 +77,11 @@ def experiment_file(name: str | Path) -> Path:
         InputError: it is neither; the text names the shipped one that is most like it, and `merton new`.
     """
     path, own = Path(name), shipped()
+    if is_episodes(path) or is_episodes(RUNS / path):
+        raise InputError(
+            f"{name} is a run of episodes, which has no trials that Merton could carry out: go on with it by the program "
+            "that began it, such as `merton proxy --resume`"
+        )
     if path.exists():
         return path
     if path.parent == Path() and path.name.removesuffix(".yaml") in own:

@@ -41,7 +41,7 @@ def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = Fal
         return drawn.getvalue()
     console.print(_agent_table("Ratings by both methods, and scores over all cases", _RATINGS, snapshot.agents, names))
     if snapshot.has_trials:
-        columns = _TRIAL_COLUMNS if any(row.abstained for row in snapshot.agents) else _TRIAL_COLUMNS[:-1]
+        columns = [column for column in _TRIAL_COLUMNS if _is_told(column, snapshot.agents)]
         console.print(_agent_table("All trials, undistorted and distorted", columns, snapshot.agents, names))
     if (by_metric := metric_table(snapshot.agents)).columns:
         headings = ["agent", *(name.replace("_", " ") for name in by_metric.columns)]
@@ -61,6 +61,15 @@ def render_snapshot(snapshot: Snapshot, width: int = 140, everything: bool = Fal
     print_warnings(console, remarks)
     console.print(Text(f"inputs {snapshot.inputs_sha256}"))
     return drawn.getvalue()
+
+
+def _is_told(column: Column, agents: Sequence[AgentRow]) -> bool:
+    """Whether a column of trials is shown: one of a stage that nothing was measured of, or of abstentions without one,
+    is not."""
+    heading, cell = column
+    if heading in _STAGES:
+        return any(cell(row) != MISSING for row in agents)
+    return heading != _ABSTAINED or any(row.abstained for row in agents)
 
 
 def _title(snapshot: Snapshot) -> str:
@@ -221,17 +230,19 @@ _RATINGS: tuple[Column, ...] = (
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
     ("n", lambda row: str(row.matches)),
 )
+_STAGES = ("execution\nreference", "execution\ndistorted", "deci-\nsion", "cogni-\ntion")
+_ABSTAINED = "ab-\nstained"
 _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
     ("n", lambda row: str(row.trials)),
     ("scenes", lambda row: str(row.trial_scenes)),
     ("all trials,\nsuccess %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
-    ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
-    ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
-    ("deci-\nsion", lambda row: formatted(row.decision)),
-    ("cogni-\ntion", lambda row: formatted(row.cognition)),
+    (_STAGES[0], lambda row: formatted(row.execution_reference, "{:.1f}")),
+    (_STAGES[1], lambda row: formatted(row.execution_distorted, "{:.1f}")),
+    (_STAGES[2], lambda row: formatted(row.decision)),
+    (_STAGES[3], lambda row: formatted(row.cognition)),
     ("e-\nstops", lambda row: str(row.emergency_stops)),
     ("in-\nvalid", lambda row: str(row.invalid_actions)),
     ("faults", lambda row: str(row.infrastructure)),
-    ("ab-\nstained", lambda row: str(row.abstained)),
+    (_ABSTAINED, lambda row: str(row.abstained)),
 )
