@@ -79,8 +79,8 @@ def experiment_file(name: str | Path) -> Path:
     path, own = Path(name), shipped()
     if is_episodes(path) or is_episodes(RUNS / path):
         raise InputError(
-            f"{name} is a run of episodes, which has no trials that Merton could carry out: go on with it by the program "
-            "that began it, such as `merton proxy --resume`"
+            f"{name} is a run of episodes, which has no trials that Merton could carry out: the program that began it "
+            "goes on with it"
         )
     if path.exists():
         return path
