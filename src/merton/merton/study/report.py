@@ -190,12 +190,7 @@ def render(
             easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=sections.mastery(board.agents, rated),
-            variances=variances(records),
-            left_out={
-                name: equal_agents(records, value)
-                for name, value in VALUES.items()
-                if not of_episodes or name in ("success", *shown)
-            },
+            **_scatter(records, ("success", *shown) if of_episodes else tuple(VALUES)),
             files=run_files.present(run),
             added_references=run_files.added_references(run),
             **_pairs(records),
@@ -211,6 +206,12 @@ def measured(facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> tuple[
     if not trial_files.is_of_episodes(facts):
         return STAGES
     return tuple(stage for stage in STAGES if any(getattr(record, stage) is not None for record in records))
+
+
+def _scatter(records: Sequence[TrialRecord], names: Sequence[str]) -> dict[str, Any]:
+    """The variance components of values, and the agents that are left out of them."""
+    left_out = {name: equal_agents(records, value) for name, value in VALUES.items() if name in names}
+    return {"variances": variances(records), "left_out": left_out}
 
 
 def _kind_of_run(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> dict[str, Any]:
