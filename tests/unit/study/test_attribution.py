@@ -17,7 +17,8 @@ import pytest
 from planted import CAMERAS, STEPS, PlantedPorts
 from typer.testing import CliRunner
 
-from merton.cli.attribute import NUMBERS, RECORD
+from merton.cli.attribute import RECORD
+from merton.cli.attribution_shown import NUMBERS
 from merton.cli.main import app
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError

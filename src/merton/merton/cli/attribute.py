@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from merton import __version__
+from merton.cli.attribute_episodes import attribute_recorded
+from merton.cli.attribution_shown import show
 from merton.cli.changing import OneSetOption, experiment_named
-from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out, progress
+from merton.cli.console import from_here, own_command, print_err, progress
+from merton.cli.gate_episodes import episodes_named
 from merton.cli.runs import exit_for_failed_models
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run_names import RUNS
 from merton.extras import ready
-from merton.files import locked_folder, write_file
-from merton.pages.words import duration, interval_words, number, percent
-from merton.results.text import MISSING, count_of, counted
+from merton.files import locked_folder
+from merton.pages.words import duration
+from merton.results.text import count_of, counted
 
 if TYPE_CHECKING:
     from merton.experiment.parts import Dissection
     from merton.experiment.run import RunDirectory
     from merton.pool import Pool
     from merton.results.records import TrialRecord
-    from merton.study.attribution import Failure, Findings, Mean
+    from merton.study.attribution import Findings
     from merton.study.rerun_sample import Pair, Rerun
 
-RECORD, NUMBERS, PAGE = "attribution.sqlite", "attribution.json", "attribution.html"
-"""Files in the run's folder: the trials in every design, all numbers, and the page."""
+RECORD = "attribution.sqlite"
+"""In the run's folder: the trials in every design."""
 
 
 def attribute_command(
@@ -48,9 +48,6 @@ def attribute_command(
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """
-    from merton.cli.attribute_episodes import attribute_recorded
-    from merton.cli.gate_episodes import episodes_named
-
     if (recorded := episodes_named(str(where), runs)) is not None:
         given = {"set": setting, "name": name, "workers": workers}
         asked = [option for option, value in given.items() if value is not None]
@@ -204,64 +201,3 @@ def _remarks(agent: str, pairs: Sequence[Pair], reruns: Sequence[Rerun]) -> Iter
     yield f"Chance: with images that differ by one grey level {otherwise} of {runs} trials of {agent} end otherwise."
     if any(field_differences(rerun.pair.after, rerun.found[WHOLE]) for rerun in reruns):
         yield f"{agent} does not repeat itself: each design is another throw, and the run's own trials are the whole."
-
-
-def show(run: Path, findings: Findings, about: Mapping[str, Any]) -> None:
-    """Tables on the terminal, numbers and page in the run's folder."""
-    from merton.study.attribution_finding import finding, unseeing_sentence
-    from merton.study.report import write_attribution_page
-
-    print_out(finding(findings))
-    if findings.attributions:
-        STDOUT.print(_table(findings))
-    for found in findings.failures:
-        print_out(
-            f"{found.agent}: points of success won by clean images from a step on, and lost at it; % saved of the "
-            f"{count_of(found.trials, found.scenes)} that fail only under distortion, and % spoiled of the "
-            f"{found.others} run again that succeed under it:"
-        )
-        STDOUT.print(_steps(found))
-    for remark in findings.remarks:
-        print_out(remark)
-    if findings.unseeing:
-        print_out(unseeing_sentence(findings.unseeing))
-    numbers = json.dumps({**about, **asdict(findings)}, indent=1, allow_nan=False)
-    write_file(run / NUMBERS, f"{numbers}\n".encode())
-    page = write_attribution_page(findings, run.name, run / PAGE)
-    print_out(f"Numbers: {run / NUMBERS}. Page: {page}")
-
-
-def _table(findings: Findings) -> Table:
-    """The shares of success in points of 100; those of progress are on the page. Fits in 80 columns."""
-    title = "Points of success lost under distortion, of 100"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for name in ("agent", "part", "points", "95 %", "% of it"):
-        table.add_column(name, no_wrap=True, justify="left" if name in ("agent", "part") else "right")
-    for item in findings.attributions:
-        if item.value != "success":
-            continue
-        whole = 100 if item.loss.value else MISSING
-        add_row(table, item.agent, f"all {item.axis}", *_points(item.loss), whole)
-        for part, share in item.shares.items():
-            of_loss = number(100 * share.value / item.loss.value, 0) if item.loss.value else MISSING
-            add_row(table, "", f"  {part}", *_points(share), of_loss)
-        if item.chance:
-            add_row(table, "", "  (chance)", *_points(item.chance), MISSING)
-    return table
-
-
-def _steps(found: Failure) -> Table:
-    """The steps at which success is lost; fits in 80 columns."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("step", "won", "95 %", "lost", "95 %", "saved", "spoiled"):
-        table.add_column(name, no_wrap=True, justify="right")
-    for step, at in found.at.items():
-        add_row(table, step, *_points(at.won), *_points(at.lost), percent(at.saved), percent(at.spoiled))
-    return table
-
-
-def _points(mean: Mean) -> tuple[str, str]:
-    """Points of 100 and their interval, in words where the agent does not look."""
-    if mean.interval is None:
-        return "0", "does not look"
-    return number(100 * mean.value, 1), interval_words(mean.interval, 0, 100)

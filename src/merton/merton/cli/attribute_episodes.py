@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merton import __version__
+from merton.cli.attribution_shown import show
 from merton.cli.console import print_out
 from merton.errors import InputError, UnknownNameError
 
@@ -30,7 +31,6 @@ def attribute_recorded(run: Path, agents: Sequence[str], axes: Sequence[str], op
     Raises:
         InputError: such an option, an unknown agent or axis, or a design without parts, or nothing to share out yet.
     """
-    from merton.cli.attribute import show
     from merton.episodes.design import AXES
     from merton.episodes.folder import EpisodesFolder
     from merton.study.attribution import Findings

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from merton.experiment.changes import Experiment
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
-    from merton.statistics.sequential import ConfidenceSequence
+    from merton.statistics.sequential import Conclusion, ConfidenceSequence
     from merton.study.gate import Judgement, Pair
 
 WORSE, NOT_RESOLVED, NOT_COMPLETED = 1, 3, 4
@@ -65,7 +65,7 @@ def gate_command(
     if (recorded := episodes_named(name, runs)) is not None:
         given = {**options, "seed": seed, "set": setting, "workers": workers}
         _refuse_for_episodes(recorded, resume, metric, [option for option, value in given.items() if value is not None])
-        gate_recorded(recorded, candidate, against, delta / 100.0, scenes)
+        _exit(gate_recorded(recorded, candidate, against, delta / 100.0, scenes))
         return
     source = experiment_named(experiment, "merton gate", setting, seed=seed, **options)
     _ready(source.spec, candidate, against)
@@ -100,9 +100,14 @@ def gate_command(
     if judgement.whole.verdict is Conclusion.UNRESOLVED:
         larger = ", with more --scenes" if scenes and len(judgement.pairs) >= scenes else ""
         print_out(f"{_needed(judgement)} {_continuation(run)}{larger}")
-        raise typer.Exit(NOT_RESOLVED)
-    if judgement.whole.verdict is Conclusion.WORSE:
-        raise typer.Exit(WORSE)
+    _exit(judgement.whole.verdict)
+
+
+def _exit(verdict: Conclusion) -> None:
+    """Ends with the exit code of a verdict; returns if the candidate passed."""
+    codes = {"worse": WORSE, "not resolved": NOT_RESOLVED}
+    if code := codes.get(verdict.value):
+        raise typer.Exit(code)
 
 
 def _refuse_for_episodes(run: Path, resume: bool, metric: str, options: list[str]) -> None:

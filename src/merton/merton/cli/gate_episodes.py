@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from merton.cli.console import print_err, print_out
 from merton.errors import InputError
 from merton.results.text import counted
 
 if TYPE_CHECKING:
+    from merton.statistics.sequential import Conclusion
     from merton.study.gate import Judgement
     from merton.study.gate_episodes import RecordedScenes
 
@@ -23,8 +22,8 @@ def episodes_named(name: str | None, runs: Path) -> Path | None:
     return next((folder for folder in (runs / name, Path(name)) if is_episodes(folder)), None) if name else None
 
 
-def gate_recorded(run: Path, candidate: str, baseline: str, delta: float, scenes: int | None) -> None:
-    """Judge two agents by the recorded scenes of a run of episodes; ends with the exit codes of `merton gate`.
+def gate_recorded(run: Path, candidate: str, baseline: str, delta: float, scenes: int | None) -> Conclusion:
+    """Judge two agents by the recorded scenes of a run of episodes, and print the result; gives the verdict.
 
     Args:
         run: its folder; nothing is run, and only the gate's own files are written into it.
@@ -35,7 +34,6 @@ def gate_recorded(run: Path, candidate: str, baseline: str, delta: float, scenes
     Raises:
         InputError: no such agent, or no scene that both have done.
     """
-    from merton.cli.gate import NOT_RESOLVED, WORSE
     from merton.statistics.sequential import Conclusion
     from merton.study import gate_files
     from merton.study.gate import judge_scenes
@@ -61,9 +59,7 @@ def gate_recorded(run: Path, candidate: str, baseline: str, delta: float, scenes
     print_out(f"Page: {run / gate_files.PAGE}. Beside it: {beside}")
     if judgement.whole.verdict is Conclusion.UNRESOLVED:
         print_out(_needed(judgement))
-        raise typer.Exit(NOT_RESOLVED)
-    if judgement.whole.verdict is Conclusion.WORSE:
-        raise typer.Exit(WORSE)
+    return judgement.whole.verdict
 
 
 def _scenes(run: Path, candidate: str, baseline: str) -> RecordedScenes:

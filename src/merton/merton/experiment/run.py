@@ -25,13 +25,13 @@ from merton.config import load, loads, read_text
 from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
-from merton.experiment.run_names import is_episodes
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import UNFINISHED, file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.store import ResultStore
+from merton.results.trial_files import is_of_episodes
 from merton.world.cell import load_cell
 from merton.world.tasks import lab_files
 
@@ -49,7 +49,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         """Open an existing run of an experiment; raises InputError if there is none at `path`."""
         self.path = path.resolve()
-        if is_episodes(self.path):
+        if is_of_episodes(_json_object(self.path / "run.json")):
             raise InputError(
                 f"{path} is a run of episodes that another program carried out: Merton has no world to "
                 "carry them out in or to film them; `merton report`, `compare`, `gate` and `attribute` read what is "

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from merton.errors import GATE_ERRORS, ErrorCode
+from merton.errors import GATE_ERRORS
 from merton.results.records import Outcome, TrialRecord
 from merton.results.text import counted, one_line, printable
 
 LEAST_SHARE = 0.1
 """Of an agent's trials, to be said. Ours: a policy that works is refused now and then, and that is its own score."""
 CODES_NAMED = 2
+_MEANINGS = {int(code): code.meaning for code in GATE_ERRORS}
 _LOOK_LIKE_HOLD = (Outcome.SUCCESS, Outcome.FAILURE)
 
 
@@ -51,7 +52,7 @@ def _sentence(agent: str, refused: list[TrialRecord], trials: int) -> str:
     for code, count in ranked[:CODES_NAMED]:
         example = min(record.error_message for record in refused if record.error_code == code)
         times = f" in {count}" if len(ranked) > 1 else ""
-        parts.append(f"error {int(code)}{times}: {one_line(example or ErrorCode(code).meaning, 45)}")
+        parts.append(f"error {int(code)}{times}: {one_line(example or _MEANINGS[code], 45)}")
     more = [f"{counted(len(ranked) - CODES_NAMED, 'more code')}"] if len(ranked) > CODES_NAMED else []
     why = f" ({'; '.join([*parts, *more])})" if parts else ""
     which = "its scores are" if len(refused) == trials else "those trials' scores are"
