@@ -20,11 +20,11 @@ from merton.experiment.trial import TrialRun
 from merton.perception.images import read_image
 from merton.simulation.delay import Instant
 from merton.world.cell import load_cell
+from merton_studies.lerobot.statistics import of_shades, of_values
 from merton_studies.release.lerobot import demonstration, from_run
 from merton_studies.release.lerobot.dataset import put_together
 from merton_studies.release.lerobot.from_run import export
 from merton_studies.release.lerobot.pictures import ALL_PICTURES, PictureChoice
-from merton_studies.release.lerobot.statistics import of_shades, of_values
 from runs import records, undisturbed_run
 
 av = pytest.importorskip("av", reason="PyAV is not installed (the extra people)")

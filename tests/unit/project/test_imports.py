@@ -42,6 +42,7 @@ arrow runs up and no circle can arise."""
 ORDER = [wing for wings in BANDS.values() for wing in wings]
 STUDY_ORDER = [
     "opinions",
+    "lerobot",
     "twins",
     "annotate",
     "iqa",

@@ -72,8 +72,12 @@ class Video:
 
 
 @contextmanager
-def open_video(file: Path) -> Iterator[Video]:
+def open_video(file: Path, from_s: float = 0.0) -> Iterator[Video]:
     """A video, to be decoded frame by frame.
+
+    Args:
+        file: its name ends in one of `CONTAINERS`.
+        from_s: since the first frame. The frames begin at or before it, where one can be decoded alone.
 
     Raises (also while its frames are read):
         InputError: an ending that is not in `CONTAINERS`, not intact, cut off, without pictures, frames too large.
@@ -93,7 +97,11 @@ def open_video(file: Path) -> Iterator[Video]:
             stream.thread_type = "AUTO"
             rate_hz = float(stream.average_rate or USUAL_HZ)
             duration_s = _duration_s(opened, stream)
-            yield Video(rate_hz, duration_s, _frames(opened.decode(stream), stream, rate_hz, duration_s, file))
+            first_s = None
+            if from_s > 0 and stream.start_time is not None:
+                first_s = float(stream.start_time * stream.time_base)
+                opened.seek(max(0, int((first_s + from_s) / stream.time_base) - 1), stream=stream)
+            yield Video(rate_hz, duration_s, _frames(opened.decode(stream), stream, rate_hz, duration_s, file, first_s))
     except InputError:
         raise
     except (av.error.FFmpegError, OSError, ValueError) as error:
@@ -152,10 +160,11 @@ def _chosen(file: Path, shown_s: Sequence[float], times_s: Sequence[float]) -> l
     return [(shown_s[place], found[place]) for place in places]
 
 
-def _frames(decoded: Iterable[Any], stream: Any, rate_hz: float, duration_s: float, file: Path) -> Iterator[Frame]:
+def _frames(
+    decoded: Iterable[Any], stream: Any, rate_hz: float, duration_s: float, file: Path, first_s: float | None = None
+) -> Iterator[Frame]:
     """The frames of a stream; raises InputError for one without any, or that ends too early."""
     aspect = float(stream.sample_aspect_ratio or 1) or 1.0
-    first_s: float | None = None
     time_s = end_s = 0.0
     for index, frame in enumerate(decoded):
         if frame.width * frame.height > LARGEST_IMAGE_PX:

@@ -70,6 +70,21 @@ def read_columns(path: Path, columns: Sequence[str], dictionaries: Sequence[str]
     return table.select(list(columns))
 
 
+def read_rows(path: Path, columns: Sequence[str], column: str, value: int) -> Any:
+    """These columns of the rows in which a column has a value, as a `pyarrow.Table`; other row groups are not read.
+
+    Raises:
+        As `read_columns`.
+    """
+    read_schema(path, [*columns, column])
+    read = require_pyarrow().parquet.read_table
+    return _checked(
+        path,
+        columns,
+        lambda file: read(file, columns=list(columns), filters=[(column, "=", value)], partitioning=None),
+    )
+
+
 def metadata(schema: Any) -> dict[str, Any]:
     """The facts about a table that Merton wrote into its schema; empty for a foreign one."""
     try:

@@ -22,24 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from merton.decision.models.convention_entry import FEATURE, INFO, KEY, ConventionEntry
+from merton.decision.models.convention_entry import FEATURE, KEY, ConventionEntry
 from merton.errors import InfrastructureError, require
 from merton.files import write_file
 from merton.results.parquet import parquet_bytes, parquet_writer, require_pyarrow
+from merton_studies.lerobot.layout import A_FILE, DATA_PATH, IMAGES, INDICES, INFO, NEWEST, VIDEO_PATH, place
+from merton_studies.lerobot.statistics import Statistics, of_shades, of_values
 from merton_studies.release.lerobot.card import card
-from merton_studies.release.lerobot.demonstration import IMAGES, VECTORS, Demonstration, kept, video
-from merton_studies.release.lerobot.statistics import Statistics, of_shades, of_values
+from merton_studies.release.lerobot.demonstration import VECTORS, Demonstration, kept, video
 
-VERSION = "v3.0"
-A_FILE = 1000
-"""Episodes whose frames are in one file, and files in one folder."""
-INDICES = ("frame_index", "episode_index", "index", "task_index")
 END = ("next.done", "next.success")
 """At the last frame of an episode: true, and whether the trial was a success. False before."""
-_PATHS = {
-    "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
-    "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
-}
 
 Facts = Mapping[str, Any]
 """Columns of an episode: strings, numbers, truths or None, under the same names in all; `success` among them."""
@@ -105,7 +98,7 @@ class _Writer:
                 rows.append(row)
                 tables.append(table)
             self._write_frames(self._data_file(start // A_FILE), tables)
-            self._write_table(self._out / "meta/episodes" / _place(start // A_FILE, ".parquet"), rows)
+            self._write_table(self._out / "meta/episodes" / place(start // A_FILE, ".parquet"), rows)
         self._write_tasks()
         self._write_json("meta/stats.json", self._statistics())
         successes = sum(bool(facts["success"]) for _, facts in self._parts)
@@ -124,7 +117,7 @@ class _Writer:
         places: dict[str, Any] = {}
         for camera in self._cameras:
             key = IMAGES + camera
-            target = self._out / "videos" / key / _place(episode, ".mp4")
+            target = self._out / "videos" / key / place(episode, ".mp4")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(video(folder, camera), target)
             statistics[key] = of_shades(shown.shades[camera], len(shown))
@@ -256,22 +249,18 @@ class _Writer:
 
     def _info(self) -> dict[str, Any]:
         return {
-            "codebase_version": VERSION, "robot_type": self._robot, "total_episodes": len(self._parts),
+            "codebase_version": NEWEST, "robot_type": self._robot, "total_episodes": len(self._parts),
             "total_frames": self._frames, "total_tasks": len(self._tasks), "chunks_size": A_FILE,
             "data_files_size_in_mb": 100, "video_files_size_in_mb": 200, "fps": self._fps,
-            "splits": {"train": f"0:{len(self._parts)}"}, **_PATHS, "features": self._features(),
+            "splits": {"train": f"0:{len(self._parts)}"}, "data_path": DATA_PATH, "video_path": VIDEO_PATH,
+            "features": self._features(),
         }  # fmt: skip
 
     def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
         write_file(self._out / name, f"{json.dumps(content, indent=2)}\n".encode())
 
     def _data_file(self, number: int) -> Path:
-        return self._out / "data" / _place(number, ".parquet")
-
-
-def _place(number: int, ending: str) -> Path:
-    """Path of the file of this number, below the folder of its kind."""
-    return Path(f"chunk-{number // A_FILE:03d}", f"file-{number % A_FILE:03d}{ending}")
+        return self._out / "data" / place(number, ".parquet")
 
 
 def _files(folder: Path) -> Iterator[Path]:

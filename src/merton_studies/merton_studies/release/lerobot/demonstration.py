@@ -20,11 +20,9 @@ from merton.recording.video import write_video
 from merton.world.cell import ARM_JOINTS, CellConfig
 from merton.world.geometry import Array, quaternion_of
 from merton.world.observation import Image
+from merton_studies.lerobot.layout import ACTION, STATE
 
-STATE = "observation.state"
-ACTION = "action"
 TOOL = "tcp_pose"
-IMAGES = "observation.images."
 _JOINTS_AND_OPENING = (*(f"{joint}_rad" for joint in ARM_JOINTS), "gripper_opening_m")
 VECTORS = {
     STATE: _JOINTS_AND_OPENING,

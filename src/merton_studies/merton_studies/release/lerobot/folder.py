@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from merton.decision.models.convention_entry import INFO
 from merton.errors import InputError
 from merton.files import claim_folder, locked_folder
 from merton.results.records import TrialRecord
+from merton_studies.lerobot.layout import INFO
 from merton_studies.release.lerobot.dataset import Counts, Facts
 from merton_studies.release.lerobot.demonstration import is_kept
 
