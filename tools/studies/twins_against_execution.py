@@ -24,6 +24,7 @@ import numpy as np
 from merton.decision.models.base import POLICIES
 from merton.experiment.plan import single_trial
 from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion.setting import Setting
 from merton.results.csv_writer import write_csv
 from merton.seeding import generator
 from merton.simulation.scene import scene_seeds
@@ -33,7 +34,6 @@ from merton.statistics.intervals import Interval, interval_text
 from merton.statistics.resampling import interval
 from merton_studies.twins.agreement import Checked, PredictionAgreement, Share, left, lost
 from merton_studies.twins.executed import WatchedPorts, pairs_of
-from merton_studies.twins.twin import Setting
 
 VERBS = ("reach", "push", "pick", "place", "press", "move", "pour")
 PLAIN = ("servo",)

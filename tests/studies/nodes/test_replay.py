@@ -25,6 +25,7 @@ from merton.errors import InputError
 from merton.experiment.plan import distortion_seed, single_trial
 from merton.files import file_sha256
 from merton.perception.camera.decoding import color_of
+from merton.perception.distortion.setting import Setting
 from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -35,7 +36,6 @@ from merton_nodes.ros.trial_messages import result_message
 from merton_studies.twins.executed import WatchedPorts, recorded_run
 from merton_studies.twins.recorded import Decision, RecordedTrial, read_recording
 from merton_studies.twins.replay import replay
-from merton_studies.twins.twin import Setting
 
 MESSAGES = list[tuple[str, Any]]
 SECOND_NS = 1_000_000_000

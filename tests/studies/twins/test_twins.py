@@ -11,6 +11,7 @@ import pytest
 
 from merton.errors import ErrorCode, InputError, InvalidActionError
 from merton.experiment.plan import single_trial
+from merton.perception.distortion.setting import UNDISTORTED, Setting, setting_of
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
@@ -24,7 +25,7 @@ from merton_studies.twins.motion import CARRIED_OUT, CUT_SHORT, REFUSED, STOPPED
 from merton_studies.twins.recorded import RecordedTrial
 from merton_studies.twins.replay import _paired
 from merton_studies.twins.summary import distance_interval
-from merton_studies.twins.twin import UNDISTORTED, Setting, TwinDesign, setting_of, twins_of
+from merton_studies.twins.twin import TwinDesign, twins_of
 
 FLAT = Setting("hsv_saturation", 5)
 """Takes the colours away, by which the small policies know the things."""

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from merton.perception.distortion.setting import Setting
 from merton.statistics.intervals import Interval
 from merton_studies.twins.finding import twins_finding
 from merton_studies.twins.page import paths
 from merton_studies.twins.summary import SettingSummary
-from merton_studies.twins.twin import Setting
 
 
 def under(distortion: str, left: float, policy: str = "servo", most_cm: float = 8.0) -> SettingSummary:

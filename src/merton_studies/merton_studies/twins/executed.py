@@ -12,6 +12,7 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed
 from merton.experiment.ports import Side
 from merton.experiment.trial import TrialRun
+from merton.perception.distortion.setting import Setting
 from merton.recording.images import COLOR_FORMATS, png16
 from merton.results.records import Outcome, TestCase
 from merton.world.action import ActionChunk
@@ -20,7 +21,7 @@ from merton_studies.twins.agreement import Checked
 from merton_studies.twins.motion import Departure, departure
 from merton_studies.twins.recorded import Decision, Picture, RecordedTrial
 from merton_studies.twins.summary import TrialTwin, by_trial
-from merton_studies.twins.twin import Setting, TwinDesign, twins_of
+from merton_studies.twins.twin import TwinDesign, twins_of
 
 
 def as_recorded(view: CameraView, color_format: str) -> Picture:

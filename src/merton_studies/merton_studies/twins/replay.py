@@ -12,22 +12,14 @@ from merton.errors import ErrorCode, InputError, InvalidActionError, UnknownName
 from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.perception.distortion import TEMPORAL_FAULTS
+from merton.perception.distortion.setting import UNDISTORTED, Setting
 from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
 from merton.recording.reader import recording_sha256, torn_note
 from merton.results.records import TestCase
 from merton_studies.twins.motion import TOLERANCE_M
 from merton_studies.twins.recorded import Recorded, RecordedTrial, read_recording
-from merton_studies.twins.twin import (
-    UNDISTORTED,
-    Setting,
-    Twin,
-    TwinDesign,
-    decisions_of,
-    missing_picture,
-    twins_of,
-    without_geometry,
-)
+from merton_studies.twins.twin import Twin, TwinDesign, decisions_of, missing_picture, twins_of, without_geometry
 
 LEAST_FOR_WORKERS = 400
 """Fewer decisions than this are done sooner in this process than new ones start."""

@@ -11,11 +11,12 @@ from statistics import median
 
 import numpy as np
 
+from merton.perception.distortion.setting import UNDISTORTED, Setting
 from merton.statistics.intervals import Interval
 from merton.statistics.means import mean_interval, mean_scatter
 from merton_studies.twins.motion import CARRIED_OUT, VERDICTS
 from merton_studies.twins.replay import Replay
-from merton_studies.twins.twin import UNDISTORTED, Setting, Twin
+from merton_studies.twins.twin import Twin
 
 COLUMNS: dict[str, str] = {
     "trial": "string",

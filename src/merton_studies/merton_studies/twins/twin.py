@@ -14,7 +14,6 @@ from merton.errors import (
     InfrastructureError,
     InputError,
     InvalidActionError,
-    UnknownNameError,
     is_infrastructure,
     reason_of,
 )
@@ -24,8 +23,9 @@ from merton.experiment.plan import distortion_seed, policy_seed
 from merton.perception.camera.decoding import color_of, depth_m_of
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.pairing import check_aligned
-from merton.perception.distortion import LEVELS, TEMPORAL_FAULTS, all_distortions, find_distortion
-from merton.perception.distortion.stream import REFERENCE, DistortionSetting
+from merton.perception.distortion import TEMPORAL_FAULTS
+from merton.perception.distortion.setting import UNDISTORTED, Setting
+from merton.perception.distortion.stream import DistortionSetting
 from merton.perception.distortion.temporal import FaultyStream
 from merton.perception.quality import METRICS, measure
 from merton.recording.messages import reading_fields
@@ -36,42 +36,6 @@ from merton.world.geometry import as_transported
 from merton.world.observation import CameraView, Observation
 from merton_studies.twins.motion import Departure, Motion, PaperRobot, departure
 from merton_studies.twins.recorded import Decision, Picture, RecordedTrial
-
-
-@dataclass(frozen=True, order=True)
-class Setting:
-    """A distortion and its level, 0 .. 5; ("reference", 0) leaves the pictures as they are."""
-
-    distortion: str = REFERENCE
-    level: int = 0
-
-    @property
-    def name(self) -> str:
-        """Such as "gaussian_blur@3"."""
-        return f"{self.distortion}@{self.level}"
-
-
-UNDISTORTED = Setting()
-
-
-def setting_of(text: str) -> Setting:
-    """The setting that "TYPE@LEVEL" names.
-
-    Raises:
-        InputError: another form, or a level that is no whole number of 0 .. 5.
-        UnknownNameError: no such distortion.
-    """
-    name, at, level = text.partition("@")
-    if not at or not name:
-        raise InputError(f"a distortion is given as TYPE@LEVEL, such as gaussian_blur@3, got {text!r}")
-    if name not in all_distortions():
-        try:
-            name = find_distortion(name).name  # by its number
-        except UnknownNameError:
-            raise UnknownNameError("distortion", name, all_distortions()) from None
-    if level not in {str(whole) for whole in LEVELS}:
-        raise InputError(f"the level of {name!r} must be one of {', '.join(map(str, LEVELS))}, got {level!r}")
-    return Setting(name, int(level)) if int(level) else UNDISTORTED
 
 
 @dataclass(frozen=True)

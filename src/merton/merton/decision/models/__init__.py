@@ -1,3 +1,3 @@
 """Policies, one module each, and the conventions in which they speak of actions."""
 
-__all__ = ["base", "convention_entry", "conventions", "images", "openpi", "openvla_rest", "oracle", "segments"]
+__all__ = ["base", "convention_entry", "conventions", "images", "openpi", "openvla_rest", "oracle", "rows", "segments"]

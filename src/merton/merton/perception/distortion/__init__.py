@@ -49,6 +49,7 @@ __all__ = [
     "noise",
     "others",
     "scale",
+    "setting",
     "spatial",
     "stream",
     "temporal",
