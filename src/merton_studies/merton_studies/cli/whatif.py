@@ -1,4 +1,4 @@
-"""`merton whatif`: the motions that a policy would have made if a recording's pictures had been worse."""
+"""`merton whatif`: the motions, or answers, of a policy if the pictures of a recording or dataset had been worse."""
 
 from __future__ import annotations
 
@@ -9,46 +9,96 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
-from merton.cli.recordings import Recording, beside
+from merton.cli.recordings import beside, recording_named
 from merton.errors import InputError
 from merton.extras import ready
 from merton.files import locked_folder
 from merton.pages.words import interval_words
 
 if TYPE_CHECKING:
+    from merton.perception.distortion.setting import Setting
     from merton_studies.twins.replay import Replay
 
 PAGE = "whatif.html"
 
 
+def _source(name: Path) -> Path:
+    """The folder of a dataset, or the recording that an argument names."""
+    from merton_studies.lerobot.layout import is_dataset
+
+    return name if is_dataset(name) else recording_named(name)
+
+
 def whatif_command(
-    recording: Recording,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RECORDING|DATASET",
+            callback=_source,
+            help="A run, latest, a file such as a.mcap, a bag's folder; or the folder of a LeRobotDataset.",
+        ),
+    ],
     distort: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it.")
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it. TYPE alone: levels 1 to 5."
+        ),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The VLA that is asked; the recorded one by default.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The VLA that is asked; the recorded one by default. Of a dataset also MODULE:CLASS, a LeRobot "
+            "checkpoint, ws://HOST:PORT, http://HOST:PORT.",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for page and tables; beside the recording by default.")
+        Path | None, typer.Option(help="Folder for page and tables; beside the recording or dataset by default.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes; one for each usable core by default, of a dataset one in all."),
+    ] = None,
+    episodes: Annotated[
+        str | None,
+        typer.Option(metavar="0:10|0,3,17", help="Of a dataset; 20 evenly over it by default."),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(min=1, help="Of a dataset: each such frame of an episode; one a second by default.")
+    ] = None,
 ) -> None:
-    """Ask the policy again on distorted pictures of a recording: would its motion have left the recorded one?"""
-    from merton.experiment.dry_run import extras_of_models
-    from merton_studies.twins.page import write_page
-    from merton_studies.twins.replay import replay
-    from merton_studies.twins.tables import write_tables
-    from merton_studies.twins.twin import setting_of
+    """Ask the policy again on distorted pictures: would its motion have left the recorded one, or its answer changed?
+
+    A dataset needs no cell: rows of the policy are compared in the data set's own units.
+    """
+    from merton.perception.distortion.setting import settings_of
+    from merton_studies.cli.whatif_dataset import twins_of_dataset
+    from merton_studies.lerobot.layout import is_dataset
 
     if not distort:
         raise InputError(
             "name at least one --distort TYPE@LEVEL, such as gaussian_blur@3; `merton recording rescore` computes the "
             "scores of a recorded run again"
         )
-    settings = [setting_of(text) for text in distort]
+    settings = settings_of(distort)
+    folder = out or beside(source, ".whatif")
+    if is_dataset(source):
+        twins_of_dataset(source, settings, policy, folder, workers, episodes, every)
+        return
+    if episodes is not None or every is not None:
+        raise InputError("--episodes and --every are for datasets; this is a recording")
+    _twins_of_recording(source, settings, policy, folder, workers)
+
+
+def _twins_of_recording(
+    recording: Path, settings: tuple[Setting, ...], policy: str | None, folder: Path, workers: int | None
+) -> None:
+    from merton.experiment.dry_run import extras_of_models
+    from merton_studies.twins.page import write_page
+    from merton_studies.twins.replay import replay
+    from merton_studies.twins.tables import write_tables
+
     ready("`merton whatif`", "recording", *extras_of_models([policy] if policy else []))
-    folder = out or beside(recording, ".whatif")
     with progress("trials") as move:
         found = replay(recording, settings, policy, workers, move)
     with locked_folder(folder, "merton whatif"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def write_tables(found: Replay, folder: Path) -> list[Path]:
     write_file(files[-1], (json.dumps(as_json(found), indent=1) + "\n").encode())
     if find_spec("pyarrow"):
         files.append(folder / "twins.parquet")
-        write_file(files[-1], _parquet(rows, found))
+        write_file(files[-1], twins_parquet(COLUMNS, rows, found.about))
     return files
 
 
@@ -69,8 +70,14 @@ def _rounded(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [round(end, 4) for end in interval]
 
 
-def _parquet(rows: list[tuple[object, ...]], found: Replay) -> bytes:
+def twins_parquet(columns: Mapping[str, str], rows: Sequence[tuple[object, ...]], about: Mapping[str, object]) -> bytes:
+    """A table of twins as a Parquet file.
+
+    Args:
+        columns: name to type, as pyarrow names it.
+        about: JSON values, which are kept in its schema.
+    """
     arrow = require_pyarrow()
-    schema = arrow.schema(list(COLUMNS.items()), metadata={"merton": json.dumps(found.about, sort_keys=True)})
-    columns = {name: [each[place] for each in rows] for place, name in enumerate(COLUMNS)}
-    return parquet_bytes(arrow.table(columns, schema=schema))
+    schema = arrow.schema(list(columns.items()), metadata={"merton": json.dumps(about, sort_keys=True)})
+    values = {name: [each[place] for each in rows] for place, name in enumerate(columns)}
+    return parquet_bytes(arrow.table(values, schema=schema))

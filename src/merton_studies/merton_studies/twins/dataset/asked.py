@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -145,8 +146,8 @@ def ask(
         Versions, seed and hashes (JSON values), and the frames in order.
 
     Raises:
-        InputError: a fault in the dataset, an `out` with answers to other questions, or pictures that the policy needs
-            are missing.
+        InputError: a fault in the dataset, an `out` with answers to other questions, pictures that the policy needs
+            are missing, or its rows have another number of columns than the data set's actions.
         InvalidActionError: the policy gave no action for any frame.
         InfrastructureError: the policy could not be asked; the same call goes on.
     """
@@ -191,6 +192,7 @@ def asked_episode(
     frames = range(0, episode.length, every)
     vectors = folder.rows(episode, folder.vectors(prefix=layout.OBSERVATION))
     tasks = folder.instructions(episode)
+    columns = math.prod(folder.features[layout.ACTION]["shape"])
     shown = {setting: pictures_of(setting, number, seed) for setting in settings}
     in_order = any(one.stream is not None for one in shown.values())  # a fault of time needs every frame
     asked = []
@@ -206,6 +208,7 @@ def asked_episode(
         rest = {**own, TASK: tasks[frame], PROMPT: tasks[frame]}
         noise = derive_seed(seed, "noise", str(number), str(frame))
         clean = _asked(model, {**pictures, **rest}, noise)
+        _check_columns(clean, columns)
         asked.append({
             "frame": frame, "task": tasks[frame], "clean": clean,
             "again": _asked(model, {**pictures, **rest}, noise + 1) if frame == 0 else None,
@@ -233,6 +236,15 @@ def _asked(model: RowPolicy, observation: Mapping[str, Any], noise_seed: int) ->
         return {"rows": model.ask(observation, noise_seed % 2**63).tolist()}
     except InvalidActionError as error:
         return {"why": one_line(error, LONGEST_REASON)}
+
+
+def _check_columns(answer: Mapping[str, Any], columns: int) -> None:
+    """Raises InputError if a policy's rows are no actions of the data set."""
+    if "rows" in answer and len(answer["rows"][0]) != columns:
+        raise InputError(
+            f"the policy gives rows of {len(answer['rows'][0])} numbers, and an action of the data set has {columns}: "
+            "it must answer in the data set's own units"
+        )
 
 
 def _frame(row: Mapping[str, Any]) -> AskedFrame:

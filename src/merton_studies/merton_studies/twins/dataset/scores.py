@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.perception.distortion.setting import Setting
 from merton.seeding import generator
 from merton.statistics.intervals import Interval
-from merton.statistics.means import mean_interval
+from merton.statistics.means import mean_interval, mean_scatter
 from merton_studies.lerobot import layout
 from merton_studies.lerobot.folder import LeRobotFolder
 from merton_studies.twins.dataset.asked import Answer, AskedFrame
@@ -41,10 +41,15 @@ class ScoredFrame:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over frames with its 95 % interval, clustered by episode; the number of frames, and of their episodes."""
+    """A mean over frames with its 95 % interval and its standard error, clustered by episode.
+
+    Attributes:
+        frames, episodes: numbers of them.
+    """
 
     value: float
     interval: Interval
+    error: float
     frames: int
     episodes: int
 
@@ -136,10 +141,9 @@ def scored(
     """The scores of all answers.
 
     Raises:
-        InputError: the policy's rows have another number of columns than the data set's actions, or as `spread_of`.
+        InputError: as `spread_of`.
     """
     spread, source = spread_of(folder)
-    _check_columns(asked, spread)
     recorded = _recorded(folder, asked)
     frames = tuple(
         _scored(frame, setting, recorded[frame.episode, frame.frame], spread) for setting in settings for frame in asked
@@ -162,16 +166,6 @@ def scored(
         {**about, "spread_from": source}, _units(folder, len(spread.width)), spread, frames, recorded, floors, scores,
         tuple(_notes(folder, asked, spread, floors)),
     )  # fmt: skip
-
-
-def _check_columns(asked: Sequence[AskedFrame], spread: Spread) -> None:
-    for frame in asked:
-        for answer in (frame.clean, *frame.shown.values()):
-            if answer.rows is not None and answer.rows.shape[1] != len(spread.width):
-                raise InputError(
-                    f"the policy gives rows of {answer.rows.shape[1]} numbers, and an action of the data set has "
-                    f"{len(spread.width)}: it must answer in the data set's own units"
-                )
 
 
 def _rows(values: Any) -> Rows:
@@ -223,7 +217,8 @@ def _mean(values: Sequence[tuple[float, int]]) -> Mean | None:
     if not values:
         return None
     likes, episodes = [value for value, _ in values], [episode for _, episode in values]
-    return Mean(math.fsum(likes) / len(likes), mean_interval(likes, episodes), len(likes), len(set(episodes)))
+    error = math.sqrt(mean_scatter(np.array(likes), episodes).variance)
+    return Mean(math.fsum(likes) / len(likes), mean_interval(likes, episodes), error, len(likes), len(set(episodes)))
 
 
 def _setting(setting: Setting, frames: Sequence[ScoredFrame], floors: Floors) -> SettingScore:
@@ -242,7 +237,13 @@ def _setting(setting: Setting, frames: Sequence[ScoredFrame], floors: Floors) ->
         setting,
         to_clean,
         _mean([(one.to_recorded, one.asked.episode) for one in known if one.to_recorded is not None]),
-        halved and Mean(2.0 * halved.value - 1.0, halved.interval.scaled(2.0, -1.0), halved.frames, halved.episodes),
+        halved
+        and replace(
+            halved,
+            value=2.0 * halved.value - 1.0,
+            interval=halved.interval.scaled(2.0, -1.0),
+            error=2.0 * halved.error,
+        ),
         to_chance,
         sum(one.asked.clean.rows is not None and one.asked.shown[setting].rows is None for one in frames),
         min(known, key=lambda one: one.to_clean or 0.0, default=None),
