@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
-from merton.cli.tree import App, Group
+from merton.cli.tree import STUDIES, App, Group
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ class _ImageFirst(Group):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `image` in front of a line that begins with neither a command nor a request for help."""
-        if args and args[0] not in (*self.commands, "-h", "--help"):
+        of_studies = {name.partition(" ")[2] for name in STUDIES if name.startswith("distort ")}
+        if args and args[0] not in (*self.commands, *of_studies, "-h", "--help"):
             args = ["image", *args]
         return super().parse_args(ctx, args)
 

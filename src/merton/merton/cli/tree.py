@@ -20,6 +20,7 @@ PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 
 STUDIES = (
     *("annotate", "study", "iqa", "curate", "people", "reproduce", "export", "whatif"),
+    "distort dataset",
     "leaderboard answers",
     "leaderboard evaluate",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,11 @@ class Frame:
     height_px: int
     _decoded: Any
 
+    @property
+    def is_key(self) -> bool:
+        """Whether it can be decoded without those before it."""
+        return bool(self._decoded.key_frame)
+
     def image(self, width_px: int | None = None, height_px: int | None = None) -> Image:
         """Its pixels, (height, width, 3) uint8 RGB, turned as the file says; scaled before that if sizes are given."""
         size = {"width": width_px or self.width_px, "height": height_px or self.height_px}
@@ -63,11 +69,17 @@ class Video:
     Attributes:
         rate_hz: mean frames a second, as the file says.
         duration_s: as the file says; 0 where it does not.
+        codec: FFmpeg's name of it, such as "h264".
+        pixel_format: such as "yuv420p".
+        time_base: the unit of times in the file [s].
         frames: every frame of the first picture stream, in the order in which they are shown; to be read once.
     """
 
     rate_hz: float
     duration_s: float
+    codec: str
+    pixel_format: str
+    time_base: Fraction
     frames: Iterator[Frame]
 
 
@@ -101,7 +113,9 @@ def open_video(file: Path, from_s: float = 0.0) -> Iterator[Video]:
             if from_s > 0 and stream.start_time is not None:
                 first_s = float(stream.start_time * stream.time_base)
                 opened.seek(max(0, int((first_s + from_s) / stream.time_base) - 1), stream=stream)
-            yield Video(rate_hz, duration_s, _frames(opened.decode(stream), stream, rate_hz, duration_s, file, first_s))
+            frames = _frames(opened.decode(stream), stream, rate_hz, duration_s, file, first_s)
+            codec, pixels = stream.codec_context.codec.canonical_name, stream.codec_context.pix_fmt or ""
+            yield Video(rate_hz, duration_s, codec, pixels, stream.time_base or Fraction(1, 1000), frames)
     except InputError:
         raise
     except (av.error.FFmpegError, OSError, ValueError) as error:

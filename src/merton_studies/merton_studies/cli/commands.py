@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from merton.cli import doctor, leaderboard
+from merton.cli import distort, doctor, leaderboard
 from merton.cli.tree import App
 from merton.errors import MissingDependencyError
 from merton_studies.cli import curate, export, iqa, people, study
 from merton_studies.cli.annotate import annotate_command
 from merton_studies.cli.answers import answers_command
+from merton_studies.cli.distort_dataset import distort_dataset_command
 from merton_studies.cli.host import host_command
 from merton_studies.cli.reproduce import reproduce_command
 from merton_studies.cli.whatif import whatif_command
@@ -29,6 +30,7 @@ def add(app: App) -> None:
     """Add all commands of the studies to the tree, and their check to `merton doctor`."""
     for panel, name, command, line in COMMANDS:
         app.add(panel, name, command, line)
+    distort.app.command("dataset")(distort_dataset_command)
     leaderboard.app.command("answers")(answers_command)
     leaderboard.app.command("evaluate")(host_command)
     doctor.CHECKS.append(("sandbox", sandbox_engine, "see docs/studies/sandbox.md"))

@@ -31,8 +31,9 @@ def twins_of_dataset(
     """Ask, score, and write page and tables; see `whatif_command`."""
     from merton.decision.models.rows import FORMS
     from merton.perception.distortion import TEMPORAL_FAULTS
+    from merton_studies.lerobot.conditions import pictures_of
     from merton_studies.lerobot.folder import LeRobotFolder
-    from merton_studies.twins.dataset.asked import ask, pictures_of, sample_of
+    from merton_studies.twins.dataset.asked import ask, sample_of
     from merton_studies.twins.dataset.page import write_page
     from merton_studies.twins.dataset.scores import scored, spread_of
     from merton_studies.twins.dataset.tables import write_tables

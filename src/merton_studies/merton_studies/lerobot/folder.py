@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.files import file_sha256
 from merton.perception.images import decode_image
 from merton.perception.videos import open_video
 from merton.results.parquet import read_columns, read_rows, read_schema
@@ -179,27 +181,32 @@ class LeRobotFolder:
         return [self.tasks.get(int(number), "") for number in numbers]
 
     def pictures(
-        self, episode: Episode, key: str, frames: Collection[int] | None = None
+        self, episode: Episode, key: str, frames: Collection[int] | None = None, within: Path | None = None
     ) -> Iterator[tuple[int, Image]]:
         """Pictures of a camera, (height, width, 3) uint8 RGB, with the number of their frame, in order.
 
         Args:
             key: of `cameras`.
             frames: numbers in the episode; None for all.
+            within: a folder with the videos of a copy; None for the dataset's own.
 
         Raises:
             InputError: a video or picture is missing or not intact, or has none at the time of a frame.
         """
         wanted = sorted(frames) if frames is not None else list(range(episode.length))
         camera = self.cameras[key]
-        yield from self._of_video(episode, camera, wanted) if camera.is_video else self._of_table(episode, key, wanted)
+        yield from (
+            self._of_video(episode, camera, wanted, within or self.path)
+            if camera.is_video
+            else self._of_table(episode, key, wanted)
+        )
 
-    def _of_video(self, episode: Episode, camera: Camera, wanted: list[int]) -> Iterator[tuple[int, Image]]:
+    def _of_video(self, episode: Episode, camera: Camera, wanted: list[int], root: Path) -> Iterator[tuple[int, Image]]:
         if not wanted:
             return
         stamps_s = self.rows(episode, ["timestamp"])["timestamp"].astype(float).ravel()
         relative, from_s = episode.videos[camera.key]
-        file = self.path / relative
+        file = root / relative
         if not file.is_file():
             raise InputError(
                 f"{self.path}: the video of {camera.key!r} of episode {episode.index} is missing: {relative}"
@@ -294,6 +301,17 @@ class LeRobotFolder:
         if length < 1:
             raise InputError(f"{self.path}: episode {index} has no frames")
         return Episode(index, length, tuple(map(str, [tasks] if isinstance(tasks, str) else tasks)), data, places)
+
+
+def dataset_sha256(folder: Path) -> str:
+    """Of the content of meta, and of name and size of each further file: the same for a copy, quick for a large one."""
+    found = hashlib.sha256()
+    for file in sorted(one for part in ("meta", "data", "videos") for one in (folder / part).rglob("*")):
+        if file.is_file():
+            inside = file.relative_to(folder).as_posix()
+            detail = file_sha256(file) if inside.startswith("meta/") else str(file.stat().st_size)
+            found.update(f"{inside} {detail}\n".encode())
+    return found.hexdigest()
 
 
 def json_lines(file: Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ LEVEL_CHOICES = ("random", "all", ALIGNED)
 REFERENCE_METRICS = ("blur_effect", "noise_sigma")
 """Metrics of every reference: lower is better, and no other image is needed."""
 
-_SHOWS_OR_SERVES = ("depth.py", "faults.py", "gallery.py", "stream.py", "temporal.py")
+_SHOWS_OR_SERVES = ("depth.py", "faults.py", "gallery.py", "setting.py", "stream.py", "temporal.py")
 """Files of `perception/distortion` that decide no pixel of a dataset."""
 _SHARED = (
     *("perception/attributes.py", "perception/quality/fidelity.py", "perception/quality/faults.py"),

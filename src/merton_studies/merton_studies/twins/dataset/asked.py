@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -18,18 +17,17 @@ import numpy as np
 from merton import __version__
 from merton.decision.models.rows import PROMPT, TASK, RowPolicy, row_policy
 from merton.decision.spread import Rows
-from merton.episodes.shown import EpisodePictures, pictures_seed
 from merton.errors import InputError, InvalidActionError
-from merton.files import claim, file_sha256
+from merton.files import claim
 from merton.perception.distortion.setting import Setting
 from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
-from merton.results.records import TestCase
 from merton.results.text import one_line
 from merton.seeding import derive_seed
 from merton.world.observation import Image
 from merton_studies.lerobot import layout
-from merton_studies.lerobot.folder import Episode, LeRobotFolder
+from merton_studies.lerobot.conditions import pictures_of
+from merton_studies.lerobot.folder import Episode, LeRobotFolder, dataset_sha256
 
 USUAL_EPISODES = 20
 """So many episodes, evenly over the dataset, where none are named."""
@@ -108,17 +106,6 @@ def _range(text: str, count: int) -> Sequence[int]:
     if not 0 <= begin < end <= count:
         raise InputError(f"the dataset has the episodes 0 to {count - 1}, got {text!r}")
     return range(begin, end)
-
-
-def dataset_sha256(folder: Path) -> str:
-    """Of the content of meta, and of name and size of each further file: the same for a copy, quick for a large one."""
-    found = hashlib.sha256()
-    for file in sorted(one for part in ("meta", "data", "videos") for one in (folder / part).rglob("*")):
-        if file.is_file():
-            inside = file.relative_to(folder).as_posix()
-            detail = file_sha256(file) if inside.startswith("meta/") else str(file.stat().st_size)
-            found.update(f"{inside} {detail}\n".encode())
-    return found.hexdigest()
 
 
 def ask(
@@ -215,12 +202,6 @@ def asked_episode(
             "shown": {setting.name: _asked(model, {**seen, **rest}, noise) for setting, seen in distorted.items()},
         })  # fmt: skip
     return {"episode": number, "frames": [{"episode": number, **row} for row in asked]}
-
-
-def pictures_of(setting: Setting, episode: int, seed: int) -> EpisodePictures:
-    """The pictures of an episode under a setting: of one seed and episode always the same."""
-    case = TestCase("dataset", episode, setting.distortion, setting.level)
-    return EpisodePictures(setting.distortion, setting.level, pictures_seed(seed, case))
 
 
 def together(folder: LeRobotFolder, episode: Episode, frames: Sequence[int]) -> Iterator[tuple[int, dict[str, Image]]]:

@@ -19,8 +19,9 @@ from merton.recording.images import jpeg
 from merton.results.text import printable
 from merton.study.figures import Point, Series, line_chart
 from merton.world.observation import Image
+from merton_studies.lerobot.conditions import pictures_of
 from merton_studies.lerobot.folder import LeRobotFolder
-from merton_studies.twins.dataset.asked import pictures_of, together
+from merton_studies.twins.dataset.asked import together
 from merton_studies.twins.dataset.scores import DatasetTwins, Mean, ScoredFrame, SettingScore
 
 MOST_FIGURES = 24
