@@ -70,7 +70,8 @@ def dealt(episodes: Sequence[Episode], plan: Plan) -> dict[int, Setting]:
         by_task.setdefault(episode.tasks, []).append(episode.index)
     cards = _cards(plan, generator(plan.seed, "deal"))
     found = {}
-    for task, numbers in sorted(by_task.items()):
+    for task, unordered in sorted(by_task.items()):
+        numbers = sorted(unordered)
         order = generator(plan.seed, "episodes", *task).permutation(len(numbers))
         found |= {numbers[place]: next(cards) for place in order}
     if plan.one_level:

@@ -294,6 +294,8 @@ class LeRobotFolder:
                 for key in videos
             }
             data = filled("data_path", "data")
+        except InputError:
+            raise
         except (KeyError, ValueError, TypeError, IndexError, ZeroDivisionError) as error:
             raise InputError(
                 f"{self.path}: the row of an episode, or a path of {layout.INFO}, cannot be used: {one_line(error, 80)}"
