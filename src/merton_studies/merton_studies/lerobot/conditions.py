@@ -69,7 +69,7 @@ def dealt(episodes: Sequence[Episode], plan: Plan) -> dict[int, Setting]:
     for episode in episodes:
         by_task.setdefault(episode.tasks, []).append(episode.index)
     cards = _cards(plan, generator(plan.seed, "deal"))
-    found = {}
+    found: dict[int, Setting] = {}
     for task, unordered in sorted(by_task.items()):
         numbers = sorted(unordered)
         order = generator(plan.seed, "episodes", *task).permutation(len(numbers))
