@@ -27,7 +27,7 @@ def merton(*line: str) -> subprocess.CompletedProcess[str]:
 def test_the_loop_names_every_command_of_the_studies() -> None:
     groups = get_command(app).commands  # type: ignore[attr-defined]
     own = [name for _, name, _, _ in commands.COMMANDS]
-    assert sorted(tree.STUDIES) == sorted([*own, "leaderboard answers", "leaderboard evaluate"])
+    assert sorted(tree.STUDIES) == sorted([*own, "distort dataset", "leaderboard answers", "leaderboard evaluate"])
     assert set(own) <= groups.keys()
     assert {"answers", "evaluate"} <= groups["leaderboard"].commands.keys()
 
