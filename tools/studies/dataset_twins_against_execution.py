@@ -78,7 +78,7 @@ def joined(demos: Path, twins: Path, run: Path) -> list[tuple[str, float, bool]]
     episodes = {row["episode_index"]: row for row in rows}
     executed = {
         (record.case.task, record.case.seed, record.case.distortion, record.case.level): bool(record.success)
-        for record in open_record(str(run)).trials()
+        for record in open_record(str(run)).records()
     }
     found = []
     with (twins / "twins.csv").open(newline="") as table:

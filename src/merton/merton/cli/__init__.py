@@ -1,3 +1,3 @@
 """The `merton` command."""
 
-__all__ = ["boards", "columns", "console", "doctor", "leaderboard", "main", "models", "recordings", "tree"]
+__all__ = ["boards", "columns", "console", "distort", "doctor", "leaderboard", "main", "models", "recordings", "tree"]

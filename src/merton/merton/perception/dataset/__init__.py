@@ -22,6 +22,7 @@ __all__ = [
     "layout",
     "origin",
     "read_tags",
+    "settings",
     "tables",
     "tags",
     "verify",
