@@ -75,10 +75,10 @@ def dealt(episodes: Sequence[Episode], plan: Plan) -> dict[int, Setting]:
         order = generator(plan.seed, "episodes", *task).permutation(len(numbers))
         found |= {numbers[place]: next(cards) for place in order}
     if plan.one_level:
-        for episode, setting in found.items():
+        for number, setting in found.items():
             if setting.level:
-                level = drawn_level(plan.seed, "dataset", episode, setting.distortion)
-                found[episode] = Setting(setting.distortion, level)
+                level = drawn_level(plan.seed, "dataset", number, setting.distortion)
+                found[number] = Setting(setting.distortion, level)
     return dict(sorted(found.items()))
 
 
