@@ -27,7 +27,7 @@ def distort_dataset_command(
     ] = None,
     design: Annotated[
         Path | None,
-        typer.Option(help="In place of --distort, --cameras and --seed: a design, as of merton proxy (.yaml)."),
+        typer.Option(help="In place of --distort, --cameras and --seed: a design of episodes (.yaml)."),
     ] = None,
     clean: Annotated[
         float | None,
