@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from merton.decision.models.convention_entry import INFO
+
 NEWEST = "v3.0"
 VERSIONS = ("v2.0", "v2.1", NEWEST)
 A_FILE = 1000
@@ -22,7 +24,6 @@ INDICES = ("frame_index", "episode_index", "index", "task_index")
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 """Templates of version 3.0."""
-INFO = Path("meta", "info.json")
 STATS = Path("meta", "stats.json")
 TASKS, TASKS_2 = Path("meta", "tasks.parquet"), Path("meta", "tasks.jsonl")
 EPISODES, EPISODES_2 = Path("meta", "episodes"), Path("meta", "episodes.jsonl")
