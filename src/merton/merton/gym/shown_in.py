@@ -57,7 +57,7 @@ class ShownInBatches:
         for i in range(len(self._last)):
             given = {camera: batch[i] for camera, batch in batches.items()}
             if new is None or new[i]:
-                shown = _shown(given, self.places, lambda pictures, i=i: show(i, pictures))
+                shown = _shown(given, self.places, partial(show, i))
                 self._last[i] = {camera: shown[camera] for camera in given if shown[camera] is not given[camera]}
             for camera, pixels in self._last[i].items():
                 batch = changed.setdefault(camera, batches[camera].copy())
