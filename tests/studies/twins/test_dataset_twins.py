@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from merton.errors import InputError, InvalidActionError
 from merton.perception.distortion.setting import Setting
 from merton_studies.lerobot.folder import LeRobotFolder
 from merton_studies.twins.dataset.asked import Sample, ask, sample_of
-from merton_studies.twins.dataset.page import finding, write_page
+from merton_studies.twins.dataset.page import finding, lines, write_page
 from merton_studies.twins.dataset.scores import DatasetTwins, scored, spread_of
 
 pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
@@ -120,8 +121,7 @@ def test_a_policy_that_sees_nothing_is_changed_by_nothing(folder: LeRobotFolder,
 
 def test_scores_are_likenesses_in_the_units_of_the_demonstrations(folder: LeRobotFolder, tmp_path: Path) -> None:
     found = twins(folder, "Still", tmp_path, DARK)
-    spread, source = spread_of(folder)
-    assert source == "meta/stats.json, q01 to q99"
+    spread = spread_of(folder)
     every = np.concatenate([episode_of(number)[1] for number in range(6)])
     np.testing.assert_allclose(spread.width, np.quantile(every, 0.99, 0) - np.quantile(every, 0.01, 0))
     for frame in found.frames:
@@ -144,10 +144,45 @@ def test_scores_are_likenesses_in_the_units_of_the_demonstrations(folder: LeRobo
 
 def test_a_spread_without_statistics_is_taken_from_all_frames(tmp_path: Path) -> None:
     folder = LeRobotFolder(write_dataset(tmp_path / "old", "v2.1", stored="image"))
-    spread, source = spread_of(folder)
-    assert source == "all its frames, 1st to 99th percentile"
+    spread = spread_of(folder)
     every = np.concatenate([episode_of(number)[1] for number in range(6)])
     np.testing.assert_allclose(spread.width, np.quantile(every, 0.99, 0) - np.quantile(every, 0.01, 0), rtol=1e-6)
+
+
+def test_quantiles_that_are_means_over_episodes_are_not_the_spread(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path / "toy", stored="image")
+    wanted = spread_of(LeRobotFolder(path))
+    stats = json.loads((path / "meta/stats.json").read_text())
+    each = [np.quantile(episode_of(number)[1], (0.01, 0.99), axis=0) for number in range(6)]
+    stats["action"] |= {"q01": np.mean(each, 0)[0].tolist(), "q99": np.mean(each, 0)[1].tolist()}  # as lerobot 0.6.1
+    (path / "meta/stats.json").write_text(json.dumps(stats))
+    np.testing.assert_array_equal(spread_of(LeRobotFolder(path)).width, wanted.width)
+    assert (np.subtract(stats["action"]["q99"], stats["action"]["q01"]) < 0.9 * wanted.width).any(), "as they mislead"
+
+
+def test_answers_of_other_weights_are_not_gone_on_with(
+    folder: LeRobotFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "arm_of_mine.py"
+    module.write_text("class Arm:\n    def act(self, observation):\n        return [[0.0, 0.0]]\n")
+    (tmp_path / "out").mkdir()
+    ask(folder, "arm_of_mine:Arm", (DARK,), Sample((0,), 4), tmp_path / "out")
+    module.write_text(module.read_text().replace("0.0", "0.1"))
+    with pytest.raises(InputError, match="holds twins with other policy_sha256"):
+        ask(folder, "arm_of_mine:Arm", (DARK,), Sample((0,), 4), tmp_path / "out")
+
+
+def test_a_policy_that_nothing_changes_is_said_to_be_unchanged(folder: LeRobotFolder, tmp_path: Path) -> None:
+    sentence = finding(twins(folder, "Blind", tmp_path, DARK))
+    assert sentence.startswith("No distortion changed the answers of test_dataset_twins:Blind")
+    assert "changed its answers most" in finding(twins(folder, "Still", tmp_path / "still", DARK))
+
+
+def test_recorded_actions_that_end_before_the_answer_are_drawn_shorter() -> None:
+    drawn = str(lines([np.zeros(3), np.ones(5), np.ones(5)]))
+    ends = [line.split()[-1].split(",")[0] for line in re.findall(r'points="([^"]+)"', drawn)]
+    assert ends == ["150.0", "294.0", "294.0"], "two of four steps"
 
 
 def test_a_fault_of_time_counts_frames(folder: LeRobotFolder, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.decision.models.rows import key_of, row_policy
+from merton.decision.models.rows import fingerprint, key_of, row_policy
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
 from merton.models import serving
 
@@ -130,6 +131,16 @@ def test_a_server_that_is_not_there_is_no_outcome() -> None:
     policy = row_policy("http://127.0.0.1:9", CAMERAS)
     with pytest.raises(InfrastructureError):
         policy.ask(observation())
+
+
+def test_a_fingerprint_changes_with_the_weights(tmp_path: Path) -> None:
+    assert fingerprint("ws://127.0.0.1:9") == fingerprint("glance") == fingerprint("no_such_module:Policy") == ""
+    assert len(fingerprint("test_row_policies:Told")) == 16
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    first = fingerprint(str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"2")
+    assert first != fingerprint(str(tmp_path)) != ""
 
 
 def test_a_camera_is_named_whole_or_by_its_end() -> None:

@@ -173,6 +173,22 @@ class LeRobotFolder:
                 ) from None
         return found
 
+    def columns_of_all(self, name: str) -> list[NDArray[Any]]:
+        """A column of all frames: a (frames,) or (frames, ...) of each table.
+
+        Raises:
+            InputError: a table is missing or torn, lacks the column, or has rows of other lengths.
+        """
+        found = []
+        for file in sorted({episode.data for episode in self.episodes}):
+            try:
+                found.append(np.array(read_columns(self.path / file, [name]).column(name).to_pylist()))
+            except ValueError:
+                raise InputError(f"{file}: {name!r} has rows of other lengths") from None
+            if found[-1].dtype == object:
+                raise InputError(f"{file}: {name!r} has rows without numbers")
+        return found
+
     def instructions(self, episode: Episode) -> list[str]:
         """The instruction of each frame; "" where the dataset has none."""
         if "task_index" not in self.features or not self.tasks:

@@ -6,8 +6,10 @@ and the instruction as `task` (LeRobot's name) and `prompt` (openpi's). The rows
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +17,8 @@ import numpy as np
 
 from merton.config import validated
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.decision.models.lerobot import LeRobot, _chunk
+from merton.decision.models.images import shrunk
+from merton.decision.models.lerobot import LeRobot, _chunk, _size_px
 from merton.decision.models.openpi import Dialect, OpenPi, OpenPiSettings, prepared
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.decision.spread import Rows, as_rows
@@ -29,10 +32,13 @@ from merton.errors import (
     is_infrastructure,
     reason_of,
 )
+from merton.files import file_sha256
+from merton.models.checkpoints import locate, revision_of
 from merton.models.serving import Model, ServingError, to_json
 
 RowObservation = Mapping[str, Any]
 TASK, PROMPT = "task", "prompt"
+_ADDRESSES = ("ws://", "wss://", "http://", "https://")
 FORMS = (
     "MODULE:CLASS with act(observation) -> rows, the folder of a LeRobot checkpoint, ws://HOST:PORT of an openpi "
     "server, http://HOST:PORT of an /act server, or a model of the catalogue that is one of these"
@@ -115,6 +121,34 @@ def _of_entry(entry: PolicyEntry, cameras: Sequence[str]) -> RowPolicy:
         keys = {key: key if key in cameras else key_of(camera, cameras) for key, camera in images.items()}
         return _LeRobotRows(entry.name, entry.checkpoint, entry.revision, keys)
     raise InputError(f"{entry.name!r} gives motions of the tool of Merton's cell, no rows of a data set: name {FORMS}")
+
+
+def fingerprint(name: str) -> str:
+    """A hash of what a policy's answers come from, as far as it lies on this machine: 16 hexadecimal digits.
+
+    Of a checkpoint all its files, or the commit of its snapshot; of MODULE:CLASS the module's file, not what that
+    imports or loads. "" of a server, whose weights cannot be seen from here.
+    """
+    if name.startswith(_ADDRESSES):
+        return ""
+    folder = Path(name).expanduser()
+    if not (folder / "config.json").is_file() and name in POLICIES:
+        entry = POLICIES[name]
+        if entry.adapter != "lerobot":
+            return ""
+        folder = locate(entry.checkpoint, entry.revision)
+    if (folder / "config.json").is_file():
+        return revision_of(folder) or _hash_of(path for path in folder.rglob("*") if path.is_file())
+    module = name.partition(":")[0]
+    found = [file for root in ("", *sys.path) if (file := Path(root, *module.split("."))).with_suffix(".py").is_file()]
+    return _hash_of([found[0].with_suffix(".py")]) if found else ""
+
+
+def _hash_of(files: Iterable[Path]) -> str:
+    total = hashlib.sha256()
+    for file in sorted(files):
+        total.update(f"{file.name} {file_sha256(file)}\n".encode())
+    return total.hexdigest()[:16]
 
 
 def key_of(camera: str, cameras: Sequence[str]) -> str:
@@ -219,7 +253,8 @@ class _LeRobotRows(RowPolicy, LeRobot):
                 )
             value = np.asarray(observation[own])
             if value.ndim == 3:
-                pixels = torch.from_numpy(np.ascontiguousarray(value.transpose(2, 0, 1)))
+                color = shrunk(value, _size_px(policy, key))
+                pixels = torch.from_numpy(np.ascontiguousarray(color.transpose(2, 0, 1)))
                 batch[key] = pixels[None].to(torch.float32) / 255.0
             else:
                 batch[key] = torch.from_numpy(value.astype(np.float32))[None]

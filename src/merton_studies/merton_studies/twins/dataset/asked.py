@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merton import __version__
-from merton.decision.models.rows import PROMPT, TASK, RowPolicy, row_policy
+from merton.decision.models.rows import PROMPT, TASK, RowPolicy, fingerprint, row_policy
 from merton.decision.spread import Rows
 from merton.errors import InputError, InvalidActionError
 from merton.files import claim
@@ -144,6 +144,7 @@ def ask(
         "dataset_sha256": dataset_sha256(folder.path),
         "format": folder.version,
         "policy": policy,
+        "policy_sha256": fingerprint(policy),
         "seed": seed,
         "episodes": list(sample.episodes),
         "every_frames": sample.every,

@@ -27,6 +27,8 @@ from merton_studies.twins.dataset.scores import DatasetTwins, Mean, ScoredFrame,
 MOST_FIGURES = 24
 """So many settings have pictures on the page, those that changed most; all are in the tables."""
 _QUALITY = 80
+UNCHANGED = 0.995
+"""A mean likeness that is written as 1.00: the answers are those on the clean pictures."""
 _WIDTH, _HEIGHT, _EDGE = 300.0, 90.0, 6.0
 
 
@@ -65,6 +67,12 @@ def finding(found: DatasetTwins) -> str:
     assert worst.to_clean is not None
     mean, chance = worst.to_clean, found.floors.chance
     beside = f"; another episode's frame gives {number(chance.value)}" if chance else ""
+    if mean.value >= UNCHANGED and not any(score.no_action for score in found.scores):
+        return (
+            f"No distortion changed the answers of {policy}: the likeness to those on the clean pictures is at least "
+            f"{number(mean.value)} {interval_words(mean.interval)} of 1{beside} (n = {mean.frames} frames of "
+            f"{mean.episodes} episodes)."
+        )
     return (
         f"{policy} changed its answers most under {readable(worst.setting.distortion)} {worst.setting.level}: their "
         f"likeness to those on the clean pictures is {number(mean.value)} {interval_words(mean.interval)} of 1{beside} "
@@ -137,13 +145,16 @@ def _picture(pixels: Image) -> str:
 
 
 def lines(values: Sequence[Rows]) -> Markup:
-    """One column over the rows of an answer: recorded, on the clean picture, on the distorted one; of one row, dots."""
-    every = np.concatenate(values)
+    """One column over the rows of an answer: recorded, on the clean picture, on the distorted one; of one row, dots.
+
+    The recorded one may end earlier, with its episode, and is drawn so.
+    """
+    every, longest = np.concatenate(values), max(map(len, values))
     low, high = float(every.min()), float(every.max())
     span = (high - low) or 1.0
 
-    def place(at: int, count: int, value: float) -> tuple[float, float]:
-        across = 0.5 if count < 2 else at / (count - 1)
+    def place(at: int, value: float) -> tuple[float, float]:
+        across = 0.5 if longest < 2 else at / (longest - 1)
         return (
             _EDGE + (_WIDTH - 2 * _EDGE) * across,
             _HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * (float(value) - low) / span,
@@ -151,9 +162,9 @@ def lines(values: Sequence[Rows]) -> Markup:
 
     parts = [tag("rect", x=0, y=0, width=_WIDTH, height=_HEIGHT, rx=4, class_="panel")]
     for name, column in zip(("demonstrated", "recorded", "twin"), values, strict=True):
-        corners = [place(at, len(column), value) for at, value in enumerate(column)]
+        corners = [place(at, value) for at, value in enumerate(column)]
         drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         ends = [tag("circle", cx=corners[-1][0], cy=corners[-1][1], r=3.0, class_="mark")]
         parts.append(tag("g", tag("polyline", points=drawn, class_="line"), *ends, class_=name))
-    label = f"from {number(low, 3)} to {number(high, 3)}, over {max(map(len, values))} rows"
+    label = f"from {number(low, 3)} to {number(high, 3)}, over {longest} rows"
     return tag("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", class_="paths", role="img", aria_label=label)

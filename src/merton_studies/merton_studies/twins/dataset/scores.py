@@ -113,26 +113,26 @@ class DatasetTwins:
     notes: tuple[str, ...]
 
 
-def spread_of(folder: LeRobotFolder) -> tuple[Spread, str]:
-    """The spread of the demonstrations' actions, and a word for where it is from.
+def spread_of(folder: LeRobotFolder) -> Spread:
+    """The spread of the demonstrations' actions, over all frames.
+
+    The q01 and q99 of meta/stats.json are not taken: LeRobot 0.6 (`aggregate_feature_stats`) writes the means of those
+    of each episode there, between which a column that differs from episode to episode hardly varies.
 
     Raises:
-        InputError: the dataset has no actions, or none of their columns varies.
+        InputError: the dataset has no actions, one is not finite, or none of their columns varies.
     """
     if layout.ACTION not in folder.vectors([layout.ACTION]):
         raise InputError(f"{folder.path} has no feature {layout.ACTION!r} of numbers: there is nothing to compare with")
-    known = folder.stats.get(layout.ACTION, {})
-    if isinstance(known, dict) and {"q01", "q99"} <= set(known):
-        width = np.ravel(np.asarray(known["q99"], float)) - np.ravel(np.asarray(known["q01"], float))
-        spread, source = Spread(width), f"{layout.STATS}, q01 to q99"
-    else:
-        rows = [folder.rows(episode, [layout.ACTION])[layout.ACTION] for episode in folder.episodes]
-        spread, source = Spread.of([_rows(one) for one in rows]), "all its frames, 1st to 99th percentile"
-    if not (spread.width > 0).any() or not np.isfinite(spread.width).all():
+    try:
+        spread = Spread.of([_rows(rows) for rows in folder.columns_of_all(layout.ACTION)])
+    except InputError as error:
+        raise InputError(f"{folder.path}, {layout.ACTION!r}: {error}") from None
+    if not (spread.width > 0).any():
         raise InputError(
             f"{folder.path}: no column of {layout.ACTION!r} varies, so there is no unit to compare actions in"
         )
-    return spread, source
+    return spread
 
 
 def scored(
@@ -143,7 +143,7 @@ def scored(
     Raises:
         InputError: as `spread_of`.
     """
-    spread, source = spread_of(folder)
+    spread = spread_of(folder)
     recorded = _recorded(folder, asked)
     frames = tuple(
         _scored(frame, setting, recorded[frame.episode, frame.frame], spread) for setting in settings for frame in asked
@@ -163,7 +163,7 @@ def scored(
     )  # fmt: skip
     scores = tuple(_setting(setting, [one for one in frames if one.setting == setting], floors) for setting in settings)
     return DatasetTwins(
-        {**about, "spread_from": source}, _units(folder, len(spread.width)), spread, frames, recorded, floors, scores,
+        about, _units(folder, len(spread.width)), spread, frames, recorded, floors, scores,
         tuple(_notes(folder, asked, spread, floors)),
     )  # fmt: skip
 
