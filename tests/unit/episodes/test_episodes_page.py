@@ -18,7 +18,7 @@ def test_the_program_of_the_page_prints_what_the_page_shows(tmp_path: Path) -> N
 
 
 def test_what_other_programs_import_loads_no_simulator_and_no_framework() -> None:
-    heavy = {"mujoco", "pinocchio", "torch", "pyarrow", "starlette", "scipy", "numba", "gymnasium"}
+    heavy = {"mujoco", "pinocchio", "torch", "pyarrow", "starlette", "scipy", "numba"}
     code = (
         "import sys, merton.gym, merton.episodes.run, merton.episodes.folder; "
         f"print(sorted({heavy} & {{name.partition('.')[0] for name in sys.modules}}))"

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -206,57 +204,60 @@ def test_a_refresh_changes_nothing_where_nothing_is_new(tmp_path: Path) -> None:
 
 
 PARENT = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from merton.episodes.run import EpisodesRun
 from scripted_episodes import act
 
-def record(path):
+def record(path, ends, share):
+    steps, last = 0, 0
+
+    def count(frame, event, argument):
+        nonlocal steps
+        steps += "merton/episodes/" in frame.f_code.co_filename
+        if last and steps > share * last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     with EpisodesRun.open(path) as run:
-        print("open", os.getpid(), flush=True)
-        number = 0
-        while True:
+        sys.setprofile(count)  # sees every call of Python and of C; those of the record's own code count
+        for number in range(ends + 9):  # the one before may have taken more calls than those that follow
+            if number <= ends:
+                steps, last = 0, steps if number == ends else 0
             episode = run.begin("policy", "push-v3", number % 5)
             act(episode, 2)
             episode.end(True)
-            if episode.recorded:
-                print(episode.number, episode.condition.case(episode.task, episode.scene).id, flush=True)
-            number += 1
+            print(episode.number, episode.condition.case(episode.task, episode.scene).id, flush=True)
 
 for line in sys.stdin:
+    ends, share = line.split()
     child = os.fork()
     if not child:
-        record(Path(sys.argv[1]))
-    os.waitpid(child, 0)
-    print("killed", flush=True)
+        record(Path(sys.argv[1]), int(ends), float(share))
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    print("ended by", -os.waitstatus_to_exitcode(status), flush=True)
 """
-"""A program that imports once and forks a recorder for each line that it reads."""
+"""A program that imports once. For each line that it reads, it forks a recorder that kills itself in the midst of the
+episode after so many: after a share of the calls that the episode before took, wherever the clock stands."""
 
 
 def killed(parent: subprocess.Popen[str], ends: int, share: float) -> list[str]:
-    """The lines that a recorder acknowledged before it was killed: in the midst of the episode after so many.
+    """The lines that a recorder acknowledged before it was killed.
 
     Args:
-        ends: at least 1.
-        share: of the time that the episode before took, after which it is killed.
+        ends: episodes before it; at least 2, since the first of a process imports and takes more calls.
+        share: of the calls of an episode, 0 to 1.
     """
     assert parent.stdin is not None
     assert parent.stdout is not None
-    parent.stdin.write("go\n")
+    parent.stdin.write(f"{ends} {share}\n")
     parent.stdin.flush()
-    word, number = parent.stdout.readline().split()
-    assert word == "open"
     told = []
-    for _ in range(ends):
-        began_s = time.monotonic()
-        told.append(parent.stdout.readline())
-    with suppress(subprocess.TimeoutExpired):
-        parent.wait(share * (time.monotonic() - began_s))
-    os.kill(int(number), signal.SIGKILL)
-    while (line := parent.stdout.readline()) not in ("killed\n", ""):
-        told.append(line)
-    assert line == "killed\n"
-    return [line.removesuffix("\n") for line in told]
+    while not (line := parent.stdout.readline()).startswith("ended by ") and line:
+        told.append(line.removesuffix("\n"))
+    assert line == f"ended by {int(signal.SIGKILL)}\n"
+    assert ends <= len(told) < ends + 9
+    return told
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_doubled_by_20_kills(tmp_path: Path) -> None:
@@ -272,14 +273,14 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_by_20_kills(tmp_path: 
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
     with parent:
-        for _ in range(20):
-            told += killed(parent, int(rng.integers(1, 4)), float(rng.uniform(0.0, 1.5)))
+        for place in range(20):
+            told += killed(parent, int(rng.integers(2, 4)), (place + float(rng.uniform())) / 20)
     with EpisodesRun.open(run) as opened:
         given_up = sum(past.lost is not None and past.lost["why"] == DIED for past in opened.episodes())
     found = EpisodesFolder.read(run)
     ids = [past.case.id for past in found.episodes if past.is_recorded and past.end is not None]
     acknowledged = {line.split()[1] for line in told}
-    assert len(told) == len(acknowledged) >= 20
+    assert len(told) == len(acknowledged) >= 40
     assert acknowledged <= set(ids)
     assert len(ids) == len(set(ids)) == len(found.records())
     assert {record.case.id for record in found.records()} == set(ids)

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from merton.errors import InputError
-from merton.proxy.frames import CLOSE, Assembly, Whole, client_frame, close_code, read_frame
+from merton.proxy.frames import CLOSE, Assembly, Frame, Whole, client_frame, close_code, read_frame
 from merton.proxy.given import Given
 from merton.proxy.heads import read_head
 from merton.proxy.protocols.base import Kind, Message, Reply
@@ -102,22 +102,29 @@ class Relay:
     async def _up(self, harness: Streams, upstream: Streams) -> None:
         assembly, reader, writer = Assembly(), harness[0], upstream[1]
         try:
-            while True:
-                frame = await read_frame(reader)
+            while (frame := await self._sent(reader)) is not None:
                 if frame.is_control:
                     self._stream.left = self._stream.left or frame.opcode == CLOSE
                     writer.write(frame.raw)
                 elif (whole := assembly.add(frame)) is not None:
                     await self._take(whole, writer)
                 await writer.drain()
-        except ENDED:
-            self._stream.left = True
             upstream[1].close()
+        except ENDED:  # the policy server went, not the harness: the other direction sees it, too
+            return
         except ValueError as error:  # InputError, and of a picture
             self._keeper.note("malformed", f"a harness's connection was ended: {error}")
             self._stream.left = True
             upstream[1].close()
             harness[1].close()
+
+    async def _sent(self, reader: asyncio.StreamReader) -> Frame | None:
+        """The harness's next frame; None if it has left."""
+        try:
+            return await read_frame(reader)
+        except ENDED:
+            self._stream.left = True
+            return None
 
     async def _take(self, whole: Whole, writer: asyncio.StreamWriter) -> None:
         message = self._protocol.message(whole.payload) if whole.is_binary else Message(Kind.OTHER)
@@ -207,6 +214,8 @@ class Relay:
                 self.broken = "the policy server went away"
         except InputError as error:
             self.broken = f"the policy server's connection was ended: {error}"
+        if self.broken:
+            self._finish()  # before the harness hears of it
         if closed:
             await hang_up(writer)
         else:
