@@ -219,8 +219,9 @@ def record(path, ends, share):
             os.kill(os.getpid(), signal.SIGKILL)
 
     with EpisodesRun.open(path) as run:
-        sys.setprofile(count)  # sees every call of Python and of C; those of the record's own code count
         for number in range(ends + 9):  # the one before may have taken more calls than those that follow
+            if number == ends - 1:
+                sys.setprofile(count)  # sees every call of Python and of C; those of the record's own code count
             if number <= ends:
                 steps, last = 0, steps if number == ends else 0
             episode = run.begin("policy", "push-v3", number % 5)
