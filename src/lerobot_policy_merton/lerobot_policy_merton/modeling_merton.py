@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,7 @@ from lerobot_policy_merton.processor_merton import distorted
 from merton.episodes.design import Condition, Design
 from merton.episodes.run import EpisodesRun
 from merton.episodes.shown import ShownPart
-from merton.errors import InputError
+from merton.errors import InputError, MertonError
 from merton.gym.rollouts import Rollouts
 
 
@@ -66,20 +67,30 @@ class MertonPolicy(PreTrainedPolicy):
         shown, clean = distorted(batch, rollouts.show), None
         episode = rollouts.episodes[-1] if rollouts.episodes else None
         if episode is not None and episode.asks_clean(rollouts.step):
-            clean = self._clean_action(batch, **kwargs)[0].float().cpu().numpy()
+            clean = self._clean_action(batch, **kwargs)
         action = self._after(self.wrapped.select_action(self._before(shown), **kwargs))
         if episode is not None:
             episode.decided(rollouts.step, action[0].float().cpu().numpy(), clean)
         rollouts.step += 1
         return action
 
-    def _clean_action(self, batch: dict[str, Any], **kwargs: Any) -> torch.Tensor:
-        """The action on the pictures as they are, of a copy of the policy in its present state, with the same draws."""
+    def _clean_action(self, batch: dict[str, Any], **kwargs: Any) -> Any:
+        """The action on the pictures as they are, of a copy of the policy in its present state, with the same draws.
+
+        Returns:
+            (columns,); None if it is the next one of a chunk, which follows from the pictures of an earlier step.
+        """
         shared = {id(tensor): tensor for tensor in chain(self.wrapped.parameters(), self.wrapped.buffers())}
         copy = deepcopy(self.wrapped, shared)
         device = torch.device(self.config.device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            return self._after(copy.select_action(self._before(batch), **kwargs))
+            batch = self._before(batch)
+            has_asked: list[bool] = []
+            for module in copy.modules():
+                if module is not copy:
+                    module.register_forward_pre_hook(lambda *_: has_asked.append(True))
+            action = self._after(copy.select_action(batch, **kwargs))
+        return action[0].float().cpu().numpy() if has_asked else None
 
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> torch.Tensor:
         """Refused: a chunk alone has no step of an episode."""
@@ -115,5 +126,13 @@ def rollouts(config: MertonConfig) -> Rollouts:
         source = {"protocol": "lerobot", "harness": "lerobot-eval", "upstream": config.wrapped}
         run = EpisodesRun.create(path.parent, design, path.name, source)
     found = Rollouts(condition, run, config.agent or Path(config.wrapped).name.lower(), part=ShownPart(config.cameras))
-    atexit.register(found.close, Path(config.results))
+    atexit.register(close, found, Path(config.results))
     return found
+
+
+def close(found: Rollouts, results: Path) -> None:
+    """End the episodes when the process ends, where an error would be a traceback that nothing catches."""
+    try:
+        found.close(results)
+    except MertonError as error:
+        print(f"Merton recorded no episode, and their conditions are given again: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +29,16 @@ def pixels_of(picture: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray((picture * 255).round().to(torch.uint8).permute(1, 2, 0).cpu().numpy())
 
 
+def cameras_of(batch: Mapping[str, Any]) -> dict[str, str]:
+    """Cameras of a batch to its keys: the last part of each, or all of it where two end alike."""
+    keys = [key for key in batch if key.startswith(IMAGE)]
+    ends = [key.rpartition(".")[2] for key in keys]
+    return {end if ends.count(end) == 1 else key: key for end, key in zip(ends, keys, strict=True)}
+
+
 def distorted(batch: dict[str, Any], show: Callable[[int, Pictures], Pictures]) -> dict[str, Any]:
     """A batch of observations with the pictures that `show` gives for each; untouched tensors are the very same."""
-    keys = {key.rpartition(".")[2]: key for key in batch if key.startswith(IMAGE)}
+    keys = cameras_of(batch)
     rows: dict[str, dict[int, np.ndarray]] = {}
     for i in range(len(batch[next(iter(keys.values()))]) if keys else 0):
         given = {camera: pixels_of(batch[key][i]) for camera, key in keys.items()}

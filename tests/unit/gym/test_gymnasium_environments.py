@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("MUJOCO_GL", "egl")
-pytest.importorskip("gymnasium", minversion="1.0", reason="gymnasium is not installed (the extra gym)")
+pytest.importorskip("gymnasium", minversion="1.1", reason="gymnasium 1.1 or later is not installed (the extra gym)")
 # isort: split
 import gymnasium
 from gymnasium import spaces

@@ -15,7 +15,7 @@ PAGE = ROOT / "docs/use/gymnasium.md"
 
 
 def test_the_programs_of_the_page_print_what_it_says(tmp_path: Path) -> None:
-    pytest.importorskip("gymnasium", minversion="1.0", reason="gymnasium is not installed (the extra gym)")
+    pytest.importorskip("gymnasium", minversion="1.1", reason="gymnasium 1.1 or later is not installed (the extra gym)")
     pairs = re.findall(r"```python\n# (\w+\.py)\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert [name for name, _, _ in pairs] == ["distorted_env.py", "recorded_env.py"]
     for name, content, _ in pairs:

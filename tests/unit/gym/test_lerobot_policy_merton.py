@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (the extra models)")
 pytest.importorskip("lerobot", reason="LeRobot is not installed: it needs an environment of its own")
-pytest.importorskip("gymnasium", minversion="1.0", reason="gymnasium is not installed (the extra gym)")
+pytest.importorskip("gymnasium", minversion="1.1", reason="gymnasium 1.1 or later is not installed (the extra gym)")
 sys.path.insert(0, str(Path(__file__).parents[3] / "src/lerobot_policy_merton"))
 # isort: split
 import torch
@@ -26,7 +26,7 @@ from lerobot.policies.act.processor_act import make_act_pre_post_processors
 from lerobot.policies.factory import make_pre_post_processors
 from lerobot.processor import PolicyProcessorPipeline
 from lerobot_policy_merton import DistortPicturesStep, MertonConfig
-from lerobot_policy_merton.modeling_merton import MertonPolicy
+from lerobot_policy_merton.modeling_merton import MertonPolicy, close
 from lerobot_policy_merton.processor_merton import distorted, pixels_of
 
 from merton.episodes.folder import EpisodesFolder
@@ -114,6 +114,15 @@ def test_undistorted_tensors_are_the_very_same() -> None:
     assert all(shown[key] is batch[key] for key in batch)
 
 
+def test_cameras_whose_keys_end_alike_are_all_shown() -> None:
+    picture = observation()["observation.image"]
+    batch = {f"observation.images.{side}.rgb": picture for side in ("left", "right")}
+    seen: set[str] = set()
+    shown = distorted(batch, lambda i, given: seen.update(given) or {key: pixels // 2 for key, pixels in given.items()})
+    assert seen == set(batch)
+    assert not any(torch.equal(shown[key], picture) for key in batch)
+
+
 def test_a_normalised_picture_is_refused() -> None:
     with pytest.raises(InputError, match="before it is normalised"):
         pixels_of(torch.full((3, 4, 4), 1.5))
@@ -150,6 +159,30 @@ def test_the_question_about_the_clean_picture_leaves_the_episode_as_it_is(wrappe
     np.testing.assert_allclose(answers[0][2], alone[0], rtol=1e-6)
 
 
+def test_a_step_of_a_chunk_has_no_clean_answer(wrapped: Path, tmp_path: Path) -> None:
+    """The action comes from the pictures of an earlier step: a copy would give the same one, a likeness of 1."""
+    design, results = tmp_path / "design.yaml", tmp_path / "eval_info.json"
+    design.write_text("{name: often, distortions: [lens_blur], levels: [5], clean_every: 2}", encoding="utf-8")
+    options = {"distortion": "lens_blur", "level": 5, "design": str(design), "results": str(results)}
+    merton = policy(wrapped, **options, run=str(tmp_path / "run"))
+    batches = [observation() for _ in range(6)]
+    actions(merton, batches)
+    results.write_text(json.dumps({"per_task": [{"metrics": {"successes": [True]}}]}), encoding="utf-8")
+    merton._rollouts.close(results)
+    (trial,) = EpisodesFolder.read(tmp_path / "run").episodes
+    assert [(step, clean is not None) for step, clean, _ in trial.end["answers"]] == [(0, True), (2, False), (4, True)]
+
+
+def test_results_that_are_not_there_are_a_sentence_when_the_process_ends(
+    wrapped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merton = policy(wrapped, run=str(tmp_path / "run"), results=str(tmp_path / "eval_info.json"))
+    actions(merton, [observation()])
+    close(merton._rollouts, tmp_path / "eval_info.json")
+    assert "eval_info.json" in capsys.readouterr().err
+    assert EpisodesFolder.read(tmp_path / "run").records() == []
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -175,37 +208,59 @@ def test_a_step_of_a_pipeline_is_saved_and_loaded_with_it(tmp_path: Path) -> Non
         loaded.reset()
 
 
+PLANTED = """
+import os
+from gym_pusht.envs.pusht import PushTEnv
+
+reset, step, seen = PushTEnv.reset, PushTEnv.step, []
+
+def seeded(self, seed=None, options=None):
+    seen.extend([seed] * (seed is not None))
+    return reset(self, seed, options)
+
+def stepped(self, action):
+    *given, info = step(self, action)
+    return *given, info | {"is_success": os.environ["PLANTED"][len(seen) - 1] == "1"}
+
+PushTEnv.reset, PushTEnv.step = seeded, stepped
+"""
+"""Gives the episodes of PushT, in which a policy of random weights never succeeds, the successes of a text."""
+
+
 def test_lerobot_eval_runs_it_unchanged_and_the_record_has_its_successes(wrapped: Path, tmp_path: Path) -> None:
     pytest.importorskip("gym_pusht", reason="gym-pusht is not installed")
     known = tmp_path / "site" / "lerobot_policy_merton-0.1.0.dist-info"  # lerobot finds plug-ins by installed names
     known.mkdir(parents=True)
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: lerobot_policy_merton\nVersion: 0.1.0\n", "utf-8")
+    (known.parent / "sitecustomize.py").write_text(PLANTED, "utf-8")
     found = os.pathsep.join([str(known.parent), *filter(None, sys.path)])
 
-    def evaluated(name: str, *options: str) -> dict[str, Any]:
+    def evaluated(name: str, planted: str, *options: str) -> dict[str, Any]:
         shape = [f"--env.observation_{side}={SIZE}" for side in ("height", "width")]
         done = subprocess.run(
             [sys.executable, "-m", "lerobot.scripts.lerobot_eval", *options, "--policy.device=cpu", "--env.type=pusht",
-             *shape, "--env.episode_length=5", "--eval.n_episodes=2", "--eval.batch_size=1", "--seed=7",
+             *shape, "--env.episode_length=5", "--eval.n_episodes=3", "--eval.batch_size=1", "--seed=7",
              f"--output_dir={tmp_path / name}"],
-            cwd=tmp_path, env=os.environ | {"PYTHONPATH": found, "HF_HUB_OFFLINE": "1"},
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": found, "HF_HUB_OFFLINE": "1", "PLANTED": planted},
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         (task,) = json.loads((tmp_path / name / "eval_info.json").read_text("utf-8"))["per_task"]
+        assert "".join("01"[won] for won in task["metrics"]["successes"]) == planted
         return task["metrics"]
 
     around = ["--policy.type=merton", f"--policy.wrapped={wrapped}", f"--policy.run={tmp_path / 'run'}"]
-    plain = evaluated("plain", f"--policy.path={wrapped}")
-    clean = evaluated("clean", *around, f"--policy.results={tmp_path / 'clean/eval_info.json'}")
-    blurred = evaluated(
-        "blurred", *around, f"--policy.results={tmp_path / 'blurred/eval_info.json'}",
-        "--policy.distortion=max_darken", "--policy.level=5",
-    )  # fmt: skip
-    assert clean["sum_rewards"] == plain["sum_rewards"]
+    plain = evaluated("plain", "000", f"--policy.path={wrapped}")
+    said = {}
+    for name, level, planted in (("reference", 0, "110"), ("max_darken", 5, "010"), ("late", 5, "001")):
+        one = evaluated(
+            name, planted, *around, f"--policy.results={tmp_path / name / 'eval_info.json'}",
+            f"--policy.distortion={name}", f"--policy.level={level}",
+        )  # fmt: skip
+        said[name] = one["successes"]
+        assert name != "reference" or one["sum_rewards"] == plain["sum_rewards"]
     folder = EpisodesFolder.read(tmp_path / "run")
     won = {(one.case.distortion, one.case.seed): one.outcome.success for one in folder.records()}
-    said = {"reference": clean["successes"], "max_darken": blurred["successes"]}
-    assert won == {(name, scene): said[name][scene] for name in said for scene in (0, 1)}
-    assert (len(folder.pairs.kept), folder.pairs.broken) == (2, ())
+    assert won == {(name, scene): said[name][scene] for name in said for scene in range(3)}
+    assert (len(folder.pairs.kept), folder.pairs.broken) == (6, ())
     assert all(one.decision is not None for one in folder.records() if one.case.level)

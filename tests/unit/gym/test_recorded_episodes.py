@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("gymnasium", minversion="1.0", reason="gymnasium is not installed (the extra gym)")
+pytest.importorskip("gymnasium", minversion="1.1", reason="gymnasium 1.1 or later is not installed (the extra gym)")
 # isort: split
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 

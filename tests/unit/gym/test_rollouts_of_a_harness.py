@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("gymnasium", minversion="1.0", reason="gymnasium is not installed (the extra gym)")
+pytest.importorskip("gymnasium", minversion="1.1", reason="gymnasium 1.1 or later is not installed (the extra gym)")
 
 from merton.episodes.design import Condition, Design
 from merton.episodes.folder import EpisodesFolder

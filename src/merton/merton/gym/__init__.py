@@ -3,7 +3,7 @@
 from merton.errors import needing
 
 with needing("gym", "merton.gym"):
-    import gymnasium  # noqa: F401  # so that one sentence names it and the command that installs it
+    from gymnasium.vector import AutoresetMode  # noqa: F401  # 1.1 or later; one sentence names what installs it
 
 from merton.gym.distorted import Distorted, DistortedVector
 from merton.gym.recorded import Recorded, RecordedVector
