@@ -184,6 +184,8 @@ ENTRY = "convention:\n  - name: ours\n    rate_hz: 10\n    {}\n    gripper: {{cl
         (ENTRY.format("pose: {frame: world, rotation: {form: rotation_vector}}"), r"line 4: .*'world'.*base_link"),
         (ENTRY.format("pose: {translation: {m: -1}, rotation: {form: rotation_vector}}"), r"line 4: .*more than 0"),
         (ENTRY.format("meaning: neither"), r"line 2: .*either pose or joints"),
+        (ENTRY.format("padded_to: 7\n    joints: {arm: Franka Panda, are: absolute}"), r"line 2: .*8 columns"),
+        (LABS.replace("our_arm", "aloha"), r"lab.yaml: .*'aloha'.*Python"),
         (ENTRY.format("unit: mm"), r"line 4: .*unknown key"),
         (ENTRY.format("joints: {arm: UR5, are: absolute}").replace("open: 1", "open: 0"), r"line 5: .*both 0"),
         (ENTRY.format("joints: {arm: UR5, are: absolute}").replace("10", "0"), r"line 3: .*more than 0"),
@@ -192,7 +194,8 @@ ENTRY = "convention:\n  - name: ours\n    rate_hz: 10\n    {}\n    gripper: {{cl
         (LABS.replace("convention: our_arm", "convention: {from: a, name: b}"), r"line 14: .*stands alone"),
     ],
     ids=[
-        "arm", "are", "clip", "form", "frame", "metres", "neither", "key", "gripper", "rate", "name", "folder", "from",
+        "arm", "are", "clip", "form", "frame", "metres", "neither", "padded", "taken", "key", "gripper", "rate", "name",
+        "folder", "from",
     ],
 )  # fmt: skip
 def test_a_mistake_is_refused_at_its_line(labs_file: Any, text: str, why: str) -> None:

@@ -78,6 +78,13 @@ class Joints(Model):
     unit: Angle = Angle()
     tool_m: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
+    @property
+    def count(self) -> int:
+        """How many joints the arm has."""
+        from merton.decision.models.arms import arm_named
+
+        return len(arm_named(self.arm).axes)
+
     @model_validator(mode="after")
     def _absolute_ones_have_no_end(self) -> Joints:
         if self.are == "absolute" and self.unit.clip:
@@ -136,6 +143,9 @@ class ConventionEntry(NamedEntry):
     def _has_one_form(self) -> ConventionEntry:
         if (self.pose is None) == (self.joints is None):
             raise ValueError("a row is either pose or joints: name one of them")
+        count = 7 if self.joints is None else self.joints.count + 1
+        if self.padded_to and self.padded_to <= count:
+            raise ValueError(f"padded_to {self.padded_to} is not more than the {count} columns of a row")
         return self
 
     def described(self) -> str:

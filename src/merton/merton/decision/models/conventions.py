@@ -280,10 +280,12 @@ class Conventions(Registry[Convention]):
         self._declared: Catalogue[ConventionEntry] | None = None
 
     def read(self) -> None:
-        """Read the files anew; raises InputError as `Catalogue.read`."""
+        """Read the files anew; raises InputError as `Catalogue.read`, and if an entry has the name of a Python one."""
         declared = Catalogue("convention", ConventionEntry)
         made = {name: convention_of(entry) for name, entry in declared.items()}
         in_python = {name: one for name, one in self._entries.items() if one.entry is None}
+        for name in in_python.keys() & made.keys():
+            raise InputError(f"{declared.file_of(name)}: convention {name!r} is Merton's own, in Python: rename yours")
         self._declared, self._entries = declared, {**made, **in_python}
 
     def file_of(self, name: str) -> Path | None:
