@@ -285,7 +285,8 @@ def test_a_frame_shows_the_nearest_slice() -> None:
 
 
 def test_many_episodes_are_spread_over_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merton_studies.release.lerobot.dataset.A_FILE", 2)
+    for module in ("release.lerobot.dataset", "lerobot.layout"):
+        monkeypatch.setattr(f"merton_studies.{module}.A_FILE", 2)
     parts = []
     for number in range(5):
         joints, opening = np.full((3, 6), number / 10), np.full(3, 0.1)

@@ -19,6 +19,9 @@ from merton.errors import InputError
 from merton.gym import Distorted, DistortedVector
 from merton.gym.found import find_pictures
 
+BESIDE = spaces.Dict({"top": PICTURE, "beside": spaces.Tuple((spaces.Box(0, 255, (4, 48, 64, 3), np.uint8),))})
+"""A picture, and a stack of them."""
+
 
 def test_pictures_are_found_by_their_shape_in_any_nesting() -> None:
     found = {place.camera: (place.path, place.channels_first) for place in find_pictures(NESTED)}
@@ -171,6 +174,8 @@ def test_a_partial_reset_leaves_the_others_where_they_are() -> None:
         (lambda: Distorted(Cell(), "lens_blur", 6), "6"),
         (lambda: Distorted(Cell(), "lens_blur", 3, keys=["side"]), "no picture 'side'; choose from: 0, top, wrist"),
         (lambda: Distorted(Cell(), "lens_blur", 3, keys="top"), r"keys is a list of names, such as \['top'\]"),
+        (lambda: Distorted(Cell(), "lens_blur", 3, keys=[]), "keys has no name"),
+        (lambda: Distorted(Cell(BESIDE), "lens_blur", 3), "beside/0 has uint8 of another form.*from: top"),
         (lambda: Distorted(Cell(), "lens_blur", 3, schedule=[("late", 1)]), "either a distortion and its level"),
         (lambda: Distorted(Cell(), schedule=[]), "at least one pair"),
         (lambda: Distorted(Cell(), schedule=["late"]), "pair such as"),

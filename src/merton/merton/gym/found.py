@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +65,8 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
             joined by "/".
 
     Raises:
-        InputError: there is no picture, or none under one of the keys; the text lists those that there are.
+        InputError: there is no picture, or none under one of the keys, and the text lists those that there are; or,
+            without keys, something else that is seen would stay undistorted beside the pictures.
     """
     paths = list(_paths(space, ()))
     ends = [_end(path) for path, _ in paths]
@@ -79,15 +80,36 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
             "gymnasium.wrappers.AddRenderObservation makes what is rendered one"
         )
     if keys is None:
+        if others := [_joined(path) for path in _other_pictures(space, ())]:
+            raise InputError(
+                f"{others[0]} has uint8 of another form than a picture, stacked or with transparency, and would stay "
+                f"undistorted: put the wrapper inside of the one that makes it, or choose by keys= from: "
+                f"{', '.join(place.camera for place in places)}"
+            )
         return places
     if isinstance(keys, str):
         raise InputError(f"keys is a list of names, such as [{keys!r}]")
+    keys = [str(key) for key in keys]
+    if not keys:
+        raise InputError("keys has no name; leave it out for every picture")
     names = {place: {place.camera, _joined(place.path), *map(str, place.path)} for place in places}
     for key in keys:
         if not any(key in known for known in names.values()):
             choices = ", ".join(place.camera for place in places)
             raise InputError(f"the observations have no picture {key!r}; choose from: {choices}")
     return tuple(place for place in places if names[place].intersection(keys))
+
+
+def _other_pictures(space: spaces.Space[Any], path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
+    """Paths of what is seen, but is no picture: stacks of them, four channels. One channel is a mask or a depth."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        items = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for key, inner in items:
+            yield from _other_pictures(inner, (*path, key))
+        return
+    is_seen = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 3
+    if is_seen and (len(space.shape) > 3 or not {1, 3} & {space.shape[0], space.shape[2]}):
+        yield path
 
 
 def _paths(space: spaces.Space[Any], path: tuple[Key, ...]) -> Any:
