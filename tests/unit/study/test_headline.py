@@ -69,6 +69,14 @@ def test_a_peeker_is_named_and_blind_agents_are_not() -> None:
     assert said(trials("calm", 0)) == "No agent has lost success under distortion."
 
 
+def test_an_agent_that_never_does_the_task_has_no_success_to_lose() -> None:
+    never = [replace(record, outcome=Outcome.FAILURE) for record in trials("never", 24)]
+    nothing = "No agent that looks at the images does the task undistorted, so none has success to lose."
+    assert said(never) == nothing
+    assert said([*never, *trials("oracle", 0)], blind=("oracle",)) == nothing
+    assert said([*never, *trials("calm", 0)]) == "No agent has lost success under distortion."
+
+
 def test_doubt_about_the_loss_itself_is_said() -> None:
     fall = "a loses most under distortion: its success falls from 100 to 75 %"
     assert said(trials("a", 1, scenes=4)) == f"{fall}, which 4 scenes cannot tell from chance."

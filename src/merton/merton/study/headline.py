@@ -50,6 +50,10 @@ def headline(
         sentence = _greatest_loss(largest)
     elif {row.id for row in board.agents} <= set(blind):
         sentence = "no agent looks at the images"
+    elif (seen := [loss for agent, loss in lost.items() if agent not in blind]) and not any(
+        loss.before for loss in seen
+    ):
+        sentence = "no agent that looks at the images does the task undistorted, so none has success to lose"
     else:
         sentence = "no agent has lost success under distortion"
     if planned is not None and trials < planned:
