@@ -107,8 +107,8 @@ def _other_pictures(space: spaces.Space[Any], path: tuple[Key, ...]) -> Iterator
         for key, inner in items:
             yield from _other_pictures(inner, (*path, key))
         return
-    is_seen = isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 3
-    if is_seen and (len(space.shape) > 3 or not {1, 3} & {space.shape[0], space.shape[2]}):
+    shape = space.shape if isinstance(space, spaces.Box) and space.dtype == np.uint8 else ()
+    if len(shape) > 3 or (len(shape) == 3 and not {1, 3} & {shape[0], shape[2]}):
         yield path
 
 
