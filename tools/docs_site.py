@@ -45,8 +45,8 @@ SECTIONS = {
     ),
 }
 """Heading of the menu to its pages in docs/, in order; all others stand under "More"."""
-INTERNAL = ("__version__", "cli", "cluster", "hosts", "pages", "web")
-"""Names that the library exports for merton_studies and merton_nodes alone."""
+INTERNAL = ("__version__", "cli", "cluster", "hosts", "load", "pages", "web")
+"""Names that the library exports for merton_studies and merton_nodes alone; and `load`, which is a function."""
 LINK = re.compile(r"\]\(([^)\s#]+)")
 MENDED = (
     ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),

@@ -66,7 +66,7 @@ def as_rows(action: ArrayLike) -> Rows:
 
 
 def likeness(reference: ArrayLike, candidate: ArrayLike, spread: Spread) -> float | None:
-    """How alike two actions are, 0..1: 1 - mean over rows and columns of min(1, |difference| / width).
+    """How alike two actions are, 0..1: 1 - mean over rows and columns of min(1, absolute difference / width).
 
     Ours, because the paper's three parts (section 3.4) need a tool pose. As there, a difference counts as whole from
     the range on. Chunks of different lengths are compared over the shorter one.
