@@ -110,7 +110,7 @@ def episode(env: Any, seed: int, actions: list[Any]) -> list[Any]:
     return [env.reset(seed=seed)[0], *(env.step(action)[0] for action in actions)]
 
 
-@pytest.mark.render
+@pytest.mark.usefixtures("renders")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("make", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_pictures_alone_are_distorted_and_the_record_proves_the_pairs(make: Callable[[], Any], tmp_path: Path) -> None:
