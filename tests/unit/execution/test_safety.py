@@ -156,7 +156,11 @@ class TestHeldObject:
 def test_codes_fall_into_their_hundreds() -> None:
     # 0 none, 1xx model, 2xx kinematics, 3xx safety: as records and messages document them.
     names = [[code.name for code in ErrorCode if code // 100 == hundred] for hundred in range(4)]
-    assert names[:3] == [["OK"], ["MODEL_FAILED", "INVALID_ACTION", "NO_ANSWER"], ["UNREACHABLE", "BRANCH_FLIP"]]
+    assert names[:3] == [
+        ["OK"],
+        ["MODEL_FAILED", "INVALID_ACTION", "NO_ANSWER", "NO_END"],
+        ["UNREACHABLE", "BRANCH_FLIP"],
+    ]
     assert {"COLLISION", "STOPPED", "STALE"} < set(names[3])
 
 

@@ -16,7 +16,7 @@ from merton.leaderboard.snapshot.ranges import is_compared, rank_ranges
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.losses import of_agents, successes
-from merton.results.metrics import DEFAULT_METRIC, METRICS, match_scores
+from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
 from merton.results.refusals import refused_sentences
 from merton.statistics.intervals import Interval
@@ -191,7 +191,7 @@ def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, 
             matches = match_scores(trials, metric)
         except InputError:  # no floor, or failures of unknown progress
             continue
-        if not matches and metric != DEFAULT_METRIC:  # nothing was measured against another run
+        if not matches and metric == "execution":  # nothing was measured against another run
             continue
         scores: dict[str, list[float]] = {agent: [] for agent in agents}
         scenes: dict[str, list[str]] = {agent: [] for agent in agents}
