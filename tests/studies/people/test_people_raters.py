@@ -121,5 +121,5 @@ def test_the_commands_list_and_withdraw(tmp_path: Path) -> None:
 def test_asking_about_a_study_that_was_never_served_makes_no_record(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["people", "list", str(project_file(tmp_path))])
     assert run.exit_code != 0
-    assert "no result store" in f"{run.output}{run.exception}"
+    assert "study has no answers yet: `merton people serve` makes their record" in f"{run.output}{run.exception}"
     assert not (tmp_path / "people.sqlite").exists()
