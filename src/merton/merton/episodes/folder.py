@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import platform
-import re
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
@@ -37,7 +33,9 @@ from merton.episodes.journal import JOURNAL, read_lines
 from merton.episodes.pairs import Pairs, different_scenes, pairs_of
 from merton.episodes.scores import Decision, Scores, detail
 from merton.errors import InfrastructureError, InputError
-from merton.files import UNFINISHED, file_sha256, write_file
+from merton.experiment.run_folder import json_bytes, name_of_new_run, new_run
+from merton.experiment.run_names import is_episodes
+from merton.files import file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.results.database import RUN_FILE
 from merton.results.records import CaseRecord, TestCase, TrialRecord
@@ -50,13 +48,7 @@ from merton.results.trial_files import json_object
 
 PARTS_RECORD = "attribution.sqlite"
 """The record of the trials in which only parts are distorted, each design of parts an experiment of its name."""
-_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 _PACKAGES = ("numpy", "scipy", "opencv-python-headless", "SQLAlchemy", "simplejpeg", "gymnasium", "lerobot", "vla-eval")
-
-
-def is_episodes_run(path: Path) -> bool:
-    """Whether a folder is a run of episodes."""
-    return (path / DESIGN).is_file() and (json_object(path / "run.json") or {}).get("kind") == KIND
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ class EpisodesFolder:
             InputError: it is none.
             FileError: its design or its journal cannot be read.
         """
-        if not is_episodes_run(path):
+        if not is_episodes(path):
             raise InputError(f"{path} is no run of episodes: it has no {DESIGN} or another kind in its run.json")
         about = json_object(path / "run.json") or {}
         journal = path / JOURNAL
@@ -144,27 +136,11 @@ def make_folder_of_run(runs: Path, design: Design | Path, name: str | None, sour
         known, text = design, dumps(json.loads(design.model_dump_json(exclude_defaults=True)))
     else:
         known, text = load(design, Design), read_text(design)
-    name = name or f"{known.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    if not _NAME.fullmatch(name):
-        raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
-    path = runs / name
-    taken = f"the run {path} exists; continue it with --resume, or choose another name"
-    draft = runs / f".{name}.{secrets.token_hex(8)}{UNFINISHED}"
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            raise InputError(taken)
-        draft.mkdir()
+    name = name_of_new_run(name, known.name)
+    with new_run(runs, name) as draft:
         (draft / DESIGN).write_bytes(text.encode())
-        write_file(draft / "run.json", _json(_provenance(name, known, text, source)))
-        draft.rename(path)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and path.is_dir():  # made at the same moment
-            raise InputError(taken) from None
-        raise InputError(f"cannot create the run {path}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return path
+        write_file(draft / "run.json", json_bytes(_provenance(name, known, text, source)))
+    return runs / name
 
 
 def _provenance(name: str, design: Design, text: str, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,7 +246,9 @@ def trial_json(past: Past, run: str, decision: Decision | None = None, spread: S
         "frames": end.get("frames", []),
     }
     left_out = {"experiment", "case", "cognition", "execution", "distance_m", "path_m", "angle_rad", "simulated_s"}
-    return _json(about | {key: value for key, value in asdict(record).items() if key not in about.keys() | left_out})
+    return json_bytes(
+        about | {key: value for key, value in asdict(record).items() if key not in about.keys() | left_out}
+    )
 
 
 def write_trial(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -306,8 +284,4 @@ def amend(path: Path, episodes: Sequence[Past], found: Scores) -> None:
             for agent, spread in sorted(found.spreads.items())
         },
     }
-    write_file(path / "run.json", _json(about))
-
-
-def _json(content: Any) -> bytes:
-    return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
+    write_file(path / "run.json", json_bytes(about))

@@ -20,6 +20,7 @@ __all__ = [
     "progress",
     "recorded",
     "run",
+    "run_folder",
     "run_names",
     "runner",
     "scoring",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import platform
-import re
-import secrets
-import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
@@ -25,8 +21,9 @@ from merton.config import load, loads, read_text
 from merton.errors import FileError, InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
+from merton.experiment.run_folder import json_bytes, name_of_new_run, new_run
 from merton.experiment.trial import ReferenceRun, TrialReport
-from merton.files import UNFINISHED, file_sha256, write_file
+from merton.files import file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE, TrialRecord
@@ -34,8 +31,6 @@ from merton.results.store import ResultStore
 from merton.results.trial_files import is_of_episodes
 from merton.world.cell import load_cell
 from merton.world.tasks import lab_files
-
-_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
 
 class RunDirectory:
@@ -87,31 +82,14 @@ class RunDirectory:
         text = read_text(experiment_file) if text is None else text
         spec = loads(text, ExperimentSpec, str(experiment_file))
         source = {"file": str(experiment_file.absolute()), "sha256": file_sha256(experiment_file)}
-        name = name or f"{spec.name}-{datetime.now():%Y%m%d-%H%M%S}"
-        if not _NAME.fullmatch(name):
-            raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
-        path = runs / name
-        taken = f"the run {path} exists; continue it with --resume, or choose another name"
-        # a kill leaves a folder that no list of runs has; its name is random, as processes of containers share ids
-        draft = runs / f".{name}.{secrets.token_hex(8)}{UNFINISHED}"
-        try:
-            runs.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                raise InputError(taken)
-            draft.mkdir()
+        name = name_of_new_run(name, spec.name)
+        with new_run(runs, name) as draft:
             (draft / "experiment.yaml").write_bytes(text.encode())
             run = cls(draft)
             run.id = name
             further = {"source": source, **(about or {}), **({"in_process": True} if in_process else {})}
             run.write_json("run.json", {**run._provenance(), **further})
-            draft.rename(path)
-        except OSError as error:
-            if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and path.is_dir():  # made at the same moment
-                raise InputError(taken) from None
-            raise InputError(f"cannot create the run {path}: {error.strerror}") from None
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-        return cls(path)
+        return cls(runs / name)
 
     def check_experiment(self, experiment_file: Path, text: str | None = None) -> None:
         """Raise InputError unless this is a run of that experiment that can go on here; `text` as of `create`."""
@@ -238,7 +216,7 @@ class RunDirectory:
 
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""
-        write_file(self.path / relative, _json(content))
+        write_file(self.path / relative, json_bytes(content))
 
     def save(self, report: TrialReport) -> None:
         """Write a trial's pictures and then its trial.json, whose presence means that the pictures are complete."""
@@ -313,11 +291,7 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
     for picture in report.pictures:
         files[picture.file("reference")] = bytes(jpeg(picture.reference))
         files[picture.file("distorted")] = bytes(jpeg(picture.distorted))
-    return files | {"trial.json": _json(report.details)}
-
-
-def _json(content: Any) -> bytes:
-    return f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode()
+    return files | {"trial.json": json_bytes(report.details)}
 
 
 def arm_of(about: Mapping[str, Any], file: Path) -> str:

@@ -10,6 +10,7 @@ import typer
 from merton.cli.console import print_out, progress
 from merton.cli.tree import needs
 from merton.errors import InputError
+from merton_studies.cli.whatif import DistortOption
 
 if TYPE_CHECKING:
     from merton_studies.lerobot.conditions import Plan
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
 def distort_dataset_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The folder of a LeRobotDataset, version 2.0 to 3.0.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder.")],
-    distort: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it. TYPE alone: levels 1 to 5."
-        ),
-    ] = None,
+    distort: DistortOption = None,
     design: Annotated[
         Path | None,
         typer.Option(help="In place of --distort, --cameras and --seed: a design of episodes (.yaml)."),

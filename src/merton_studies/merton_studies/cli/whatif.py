@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from merton_studies.twins.replay import Replay
 
 PAGE = "whatif.html"
+DistortOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it. TYPE alone: levels 1 to 5."
+    ),
+]
+"""Of `merton distort dataset`, too."""
 
 
 def _source(name: Path) -> Path:
@@ -38,12 +45,7 @@ def whatif_command(
             help="A run, latest, a file such as a.mcap, a bag's folder; or the folder of a LeRobotDataset.",
         ),
     ],
-    distort: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TYPE@LEVEL", help="A distortion, such as gaussian_blur@3; repeat it. TYPE alone: levels 1 to 5."
-        ),
-    ] = None,
+    distort: DistortOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
