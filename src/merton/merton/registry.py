@@ -43,15 +43,21 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
         return decorate
 
+    def _read_once(self) -> None:
+        """Called before every look; a registry whose entries are in files reads them at the first."""
+
     def __getitem__(self, name: str) -> Entry:
         """The entry called `name`; raises UnknownNameError with the valid names."""
+        self._read_once()
         try:
             return self._entries[name]
         except KeyError:
             raise UnknownNameError(self.kind, name, self._entries) from None
 
     def __iter__(self) -> Iterator[str]:
+        self._read_once()
         return iter(self._entries)
 
     def __len__(self) -> int:
+        self._read_once()
         return len(self._entries)

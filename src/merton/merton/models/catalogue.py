@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -242,25 +242,12 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
 
     def file_of(self, name: str) -> Path | None:
         """The lab's file that an entry is from, absolute; None of Merton's own, and of a name that is none."""
-        if not self._read:
-            self.read()
+        self._read_once()
         return self._files.get(name)
 
-    def __getitem__(self, name: str) -> EntryType:
-        """The entry called `name`; raises UnknownNameError with the valid names."""
+    def _read_once(self) -> None:
         if not self._read:
             self.read()
-        return super().__getitem__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        if not self._read:
-            self.read()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        if not self._read:
-            self.read()
-        return super().__len__()
 
 
 def catalogue_files(kind: str) -> list[Path]:

@@ -88,9 +88,7 @@ def export(
         raise InputError(f"cannot export to {path.name!r}: its name must end in one of {', '.join(sorted(_WRITERS))}")
     _check_table(table)
     with store.database.reading() as connection:
-        kinds, each = _rows(store, connection, table)
-        if further:
-            kinds, each = _widened(kinds, each, further)
+        kinds, each = _rows(store, connection, table, further)
         about = {
             "merton_version": merton.__version__,
             "schema_version": SCHEMA_VERSION,
@@ -118,9 +116,7 @@ def table_rows(
     """
     _check_table(table)
     with store.database.reading() as connection:
-        kinds, each = _rows(store, connection, table)
-        if further:
-            kinds, each = _widened(kinds, each, further)
+        kinds, each = _rows(store, connection, table, further)
         return kinds, list(each())
 
 
@@ -129,8 +125,15 @@ def _check_table(table: str) -> None:
         raise UnknownNameError("table", table, names)
 
 
-def _rows(store: ResultStore, connection: sa.Connection, table: str) -> tuple[dict[str, str], Callable[[], Rows]]:
+def _rows(
+    store: ResultStore, connection: sa.Connection, table: str, further: Mapping[str, Mapping[tuple[str, str], float]]
+) -> tuple[dict[str, str], Callable[[], Rows]]:
     """Column to its type, and the rows, read anew whenever they are asked for, so that they are nowhere all at once."""
+    kinds, each = _rows_alone(store, connection, table)
+    return _widened(kinds, each, further) if further else (kinds, each)
+
+
+def _rows_alone(store: ResultStore, connection: sa.Connection, table: str) -> tuple[dict[str, str], Callable[[], Rows]]:
     if table == "matches":
         matches = store.matches()
         return MATCHES, lambda: iter(matches)

@@ -67,9 +67,8 @@ def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
         )
     unended = [record.id for record in records if record.error_code == ErrorCode.NO_END]
     if unended:
-        which = "1 episode" if len(unended) == 1 else f"{len(unended)} episodes"
         counts = "counts as a failure" if len(unended) == 1 else "count as failures"
-        yield f"{which} ended without word of success and {counts}: {_named(unended)}."
+        yield f"{counted(len(unended), 'episode')} ended without word of success and {counts}: {_named(unended)}."
 
 
 def _of_counts(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -77,8 +76,7 @@ def _of_counts(facts: Mapping[str, Any]) -> Iterator[str]:
         which, given = ("1 episode was", "its condition was") if lost == 1 else (f"{lost} episodes were", "each was")
         yield f"{which} lost to the infrastructure, which is no score; {given} given again if the program went on."
     if beyond := _number(facts, "beyond"):
-        were = "1 episode came" if beyond == 1 else f"{beyond} episodes came"
-        yield f"{were} after the design of its scene was done: passed on, and in no record."
+        yield f"{counted(beyond, 'episode')} came after the design of its scene was done: passed on, and in no record."
     found = facts.get("scenes_that_differ_between_agents")
     scenes = [str(scene) for scene in found] if isinstance(found, list) else []
     if scenes:

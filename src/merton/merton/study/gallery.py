@@ -108,13 +108,14 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
     reference, distorted = path_of(detail, "reference_path"), path_of(detail, "path")
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
+    before, after = (jpeg(run, record, frame.get(side)) for side in ("reference", "distorted"))
     reference_answer, distorted_answer = shown_answers(detail)
     content = film(run, record) if moving else None
     return Card(
         record=record,
         detail=detail,
         camera=one_line(frame.get("camera", "camera"), 20),
-        pictures=(_picture(run, record, frame.get("reference")), _picture(run, record, frame.get("distorted"))),
+        pictures=(_picture(before), _picture(after)),
         answers=(reference_answer, marked(reference_answer, distorted_answer)),
         paths=(
             figures.trajectory(reference, distorted, "top", window),
@@ -122,7 +123,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
         ),
         film=None if content is None else _webp(content),
         clip=_clip(run, record, detail, frame.get("camera")) if moving and content is None else None,
-        size_px=_size_px(jpeg(run, record, frame.get("reference"))),
+        size_px=_size_px(before),
     )
 
 
@@ -158,8 +159,7 @@ def _views(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: ob
                 yield content
 
 
-def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
-    content = jpeg(run, record, name)
+def _picture(content: bytes | None) -> str | None:
     return None if content is None else f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
 
 

@@ -146,10 +146,9 @@ def render(
     lookers = [agent for agent in agents if agent not in blind]
     lost = by_agent(records)
     leading = None if found_thresholds else leading_drop(lost, blind)
-    shown = measured(facts, records)
+    shown, of_episodes = measured(facts, records), trial_files.is_of_episodes(facts)
     study = execution_study.execution_study(run, records) if lookers and "execution" in shown else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
-    of_episodes = trial_files.is_of_episodes(facts)
     chance = floors.of_episodes(facts, board) if of_episodes else floors.floors(recorded, board, blind)
     cards = gallery.build(run, _gallery_trials(run, records, lost, blind))
     return (
@@ -158,7 +157,8 @@ def render(
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
-            **_kind_of_run(run, facts, records),
+            shown_stages=shown,
+            **_kind_of_run(run, facts, records, of_episodes),
             headline=headline(board, lost, found_thresholds, planned, blind),
             size=size(board, facts.get("wall_s"), blind),
             blind=blind,
@@ -214,15 +214,15 @@ def _scatter(records: Sequence[TrialRecord], names: Sequence[str]) -> dict[str, 
     return {"variances": variances(records), "left_out": left_out}
 
 
-def _kind_of_run(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> dict[str, Any]:
+def _kind_of_run(
+    run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord], of_episodes: bool
+) -> dict[str, Any]:
     """All that a page says otherwise of episodes that another program carried out."""
-    of_episodes = trial_files.is_of_episodes(facts)
     plan = trial_files.DESIGN_FILE if of_episodes else "experiment.yaml"
     return {
         "is_of_episodes": of_episodes,
         "episode_notes": episode_notes.episode_notes(facts, records),
         "told": episode_notes.told(facts),
-        "shown_stages": measured(facts, records),
         "provenance": flat({key: facts[key] for key in facts if not (of_episodes and key in NOT_SHOWN)}),
         "plan_file": plan,
         "experiment": _experiment_text(run / plan),

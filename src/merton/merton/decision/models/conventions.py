@@ -12,7 +12,7 @@ the hand.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -290,22 +290,13 @@ class Conventions(Registry[Convention]):
 
     def file_of(self, name: str) -> Path | None:
         """The lab's file that a convention is from, absolute; None of Merton's own."""
-        return self._read()._declared.file_of(name)  # type: ignore[union-attr]
+        self._read_once()
+        assert self._declared is not None
+        return self._declared.file_of(name)
 
-    def _read(self) -> Conventions:
+    def _read_once(self) -> None:
         if self._declared is None:
             self.read()
-        return self
-
-    def __getitem__(self, name: str) -> Convention:
-        """The convention called `name`; raises UnknownNameError with the valid names."""
-        return super(Conventions, self._read()).__getitem__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return super(Conventions, self._read()).__iter__()
-
-    def __len__(self) -> int:
-        return super(Conventions, self._read()).__len__()
 
 
 CONVENTIONS = Conventions()

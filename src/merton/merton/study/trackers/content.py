@@ -156,15 +156,16 @@ def curves(records: Sequence[TrialRecord]) -> list[Curve]:
 
 
 def _points(score: str, records: Sequence[TrialRecord]) -> Iterator[Point]:
+    scale = SCALES[score]
     by_level: dict[int, list[tuple[str, float]]] = {}
     for record in records:
-        value = record.success if score == "success" else getattr(record, score)
+        value = getattr(record, score)
         if value is not None:
             by_level.setdefault(record.case.level, []).append((record.case.scene, float(value)))
     for level, scored in sorted(by_level.items()):
-        scenes, values = [scene for scene, _ in scored], [value / SCALES[score] for _, value in scored]
+        scenes, values = [scene for scene, _ in scored], [value / scale for _, value in scored]
         low, high = mean_interval(values, scenes)
-        scale, mean = SCALES[score], sum(values) / len(values)
+        mean = sum(values) / len(values)
         yield Point(level, scale * mean, scale * low, scale * high, len(values), len(set(scenes)))
 
 

@@ -9,6 +9,7 @@ from secrets import token_hex
 
 from merton.errors import InfrastructureError, InputError, require
 from merton.files import UNFINISHED
+from merton.results.trial_files import json_object
 from merton.study.trackers.content import Content, Table, plain
 
 MARK = "merton.json"
@@ -29,7 +30,7 @@ def log(run: Content, where: str) -> str:
     folder = Path(where) / plain(run.run)
     about = {"run": run.run, "identity": run.identity, "sha256": run.sha256}
     if folder.exists():
-        known = _known(folder)
+        known = json_object(folder / MARK) or {}
         if known.get("identity") != run.identity:
             raise InputError(f"{folder} is there and has not this run: choose another folder, or remove it")
         if known == about:
@@ -77,11 +78,3 @@ def _markdown(table: Table) -> str:
 
     lines = [table.columns, ["---"] * len(table.columns), *table.rows]
     return "\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines)
-
-
-def _known(folder: Path) -> dict[str, object]:
-    try:
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -170,7 +170,7 @@ class Tasks(Registry[Task]):
         self._files_are_read = False
         self._files: dict[str, Path] = {}
 
-    def _read(self) -> None:
+    def _read_once(self) -> None:
         if self._files_are_read:
             return
         own = dict(self._entries)
@@ -195,21 +195,8 @@ class Tasks(Registry[Task]):
 
     def file_of(self, name: str) -> Path | None:
         """The lab's file that a task is from, absolute; None of Merton's own, and of a name that is none."""
-        self._read()
+        self._read_once()
         return self._files.get(name)
-
-    def __getitem__(self, name: str) -> Task:
-        """The task called `name`; raises UnknownNameError with the valid names."""
-        self._read()
-        return super().__getitem__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        self._read()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        self._read()
-        return super().__len__()
 
 
 TASKS = Tasks()
