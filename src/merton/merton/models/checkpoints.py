@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from merton.errors import MertonError, MissingDependencyError, describe_error, require
+from merton.files import file_sha256
 from merton.models.base import Finding
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.ckpt", "*.msgpack")
@@ -60,6 +62,19 @@ def loading(name: str, folder: Path) -> Iterator[None]:
 def revision_of(folder: Path) -> str:
     """The commit of a snapshot in the hub's cache; "" for any other folder."""
     return folder.name if folder.parent.name == "snapshots" else ""
+
+
+def fingerprint_of(folder: Path) -> str:
+    """The commit of a snapshot in the hub's cache, or else `hash_of` all files of a folder."""
+    return revision_of(folder) or hash_of((path for path in folder.rglob("*") if path.is_file()), folder)
+
+
+def hash_of(files: Iterable[Path], root: Path | None = None) -> str:
+    """A hash of 16 hexadecimal digits over contents and names, which are paths relative to `root` if there is one."""
+    total = hashlib.sha256()
+    for file in sorted(files):
+        total.update(f"{file.relative_to(root) if root else file.name} {file_sha256(file)}\n".encode())
+    return total.hexdigest()[:16]
 
 
 def missing_weights(folder: Path) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib.util
 import inspect
 from importlib.machinery import ModuleSpec
@@ -13,7 +12,7 @@ from typing import Any
 from merton.cognition.models.base import MODELS, ModelEntry, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.models.checkpoints import locate, revision_of
+from merton.models.checkpoints import fingerprint_of, hash_of, locate
 
 _TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
 """Settings that affect how a model is reached, not its answers."""
@@ -71,8 +70,7 @@ def _weights(checkpoint: str) -> str:
         folder = locate(checkpoint)
     except MissingDependencyError:
         return ""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return revision_of(folder) or _hash_of(files, folder)
+    return fingerprint_of(folder)
 
 
 def _sources(kind: type) -> str:
@@ -93,7 +91,7 @@ def _sources(kind: type) -> str:
             if found and found not in seen:
                 seen.add(found)
                 waiting.append(found)
-    return _hash_of(sorted(files), None)
+    return hash_of(files)
 
 
 def _imports(file: Path) -> set[str]:
@@ -112,15 +110,3 @@ def _spec(name: str) -> ModuleSpec | None:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError:  # a name in a module
         return None
-
-
-def _hash_of(files: list[Path], root: Path | None) -> str:
-    """A hash of 16 hexadecimal digits over contents and names, which are paths relative to `root` if there is one."""
-    total = hashlib.sha256()
-    for file in files:
-        content = hashlib.sha256()
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                content.update(block)
-        total.update(f"{file.relative_to(root) if root else file.name} {content.hexdigest()}\n".encode())
-    return total.hexdigest()[:16]

@@ -27,7 +27,7 @@ from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
-from merton.world.observation import Observation
+from merton.world.observation import Image, Observation
 
 
 class LeRobot(Policy):
@@ -80,24 +80,35 @@ class LeRobot(Policy):
         """
         started = time.perf_counter()
         self.require_views(observation)
-        policy, before, after = self._ready()
+        policy = self._ready()[0]
         import torch
 
         sent = self._convention.joints_of(observation)
         batch: dict[str, Any] = {"observation.state": torch.from_numpy(sent.astype(np.float32))[None]}
         for key, camera in self._images.items():
-            color = shrunk(observation.views[camera].color, _size_px(policy, key))
-            pixels = torch.from_numpy(np.ascontiguousarray(color.transpose(2, 0, 1)))
-            batch[key] = pixels[None].to(torch.float32) / 255.0
+            batch[key] = picture(policy, key, observation.views[camera].color)
         batch["task"] = [observation.instruction]
+        rows = self.rows(batch, observation.noise_seed)
+        used = sent if self._convention.rest else None
+        return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
+
+    def rows(self, batch: dict[str, Any], noise_seed: int) -> np.ndarray:
+        """The actions (n, columns) that follow from LeRobot's batch of one observation, as the checkpoint gives them.
+
+        Raises:
+            InputError: the policy mixes chunks over time.
+            MissingDependencyError: LeRobot or the checkpoint is missing.
+        """
+        policy, before, after = self._ready()
+        import torch
+
         policy.reset()
         gpus = range(torch.cuda.device_count())
         with torch.inference_mode(), torch.random.fork_rng(devices=gpus):
-            torch.manual_seed(observation.noise_seed % 2**63)
+            torch.manual_seed(noise_seed % 2**63)
             raw = after(_chunk(policy, before(batch)))
-        rows = raw[0].to(torch.float32).cpu().numpy()
-        used = sent if self._convention.rest else None
-        return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
+        found: np.ndarray = raw[0].to(torch.float32).cpu().numpy()
+        return found
 
     def check(self) -> Iterator[Finding]:
         """LeRobot, checkpoint and weights, the arm and the history, then an action on the example."""
@@ -141,6 +152,14 @@ class LeRobot(Policy):
 def _instants(policy: Any) -> int:
     """The number of instants that a policy looks at: its configuration names them; None is the present one."""
     return len(getattr(policy.config, "observation_delta_indices", None) or (0,))
+
+
+def picture(policy: Any, key: str, color: Image) -> Any:
+    """A picture (height, width, 3) as a tensor (1, 3, height, width) of 0 .. 1, in the size of the checkpoint."""
+    import torch
+
+    pixels = shrunk(color, _size_px(policy, key))
+    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))[None].to(torch.float32) / 255.0
 
 
 def _chunk(policy: Any, batch: dict[str, Any]) -> Any:

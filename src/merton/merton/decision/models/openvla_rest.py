@@ -20,7 +20,7 @@ from merton.models.base import Finding
 from merton.models.remote import HttpServer, Patience, check_server
 from merton.models.serving import from_json, to_json
 from merton.world.action import ActionChunk
-from merton.world.observation import Observation
+from merton.world.observation import Image, Observation
 
 
 class ActSettings(Model):
@@ -86,20 +86,24 @@ class OpenVlaRest(Policy):
         """
         started = time.perf_counter()
         self.require_views(observation)
+        raw = self.array(observation.views[self.cameras[0]].color, observation.instruction, observation.noise_seed)
+        return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
+
+    def array(self, image: Image, instruction: str, noise_seed: int) -> np.ndarray:
+        """The array of the server's reply, as it is; raises InvalidActionError and InfrastructureError as `act`."""
         body: dict[str, Any] = {
-            "image": to_json(observation.views[self.cameras[0]].color),
-            "instruction": self._prompt.replace("{instruction}", observation.instruction),
+            "image": to_json(image),
+            "instruction": self._prompt.replace("{instruction}", instruction),
         }
         if self._unnorm_key:
             body["unnorm_key"] = self._unnorm_key
         if self._chosen.noise_seed:
-            body["noise_seed"] = observation.noise_seed
+            body["noise_seed"] = noise_seed
 
         async def attempt() -> Any:
             return (await self._server.request("POST", "/act", body)).json()
 
-        raw = self._array(self._server.call(attempt))
-        return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
+        return self._array(self._server.call(attempt))
 
     def check(self) -> Iterator[Finding]:
         """The server's action on the example; the protocol has no other request."""

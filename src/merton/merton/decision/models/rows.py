@@ -6,10 +6,9 @@ and the instruction as `task` (LeRobot's name) and `prompt` (openpi's). The rows
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,8 +16,7 @@ import numpy as np
 
 from merton.config import validated
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.decision.models.images import shrunk
-from merton.decision.models.lerobot import LeRobot, _chunk, _size_px
+from merton.decision.models.lerobot import LeRobot, picture
 from merton.decision.models.openpi import Dialect, OpenPi, OpenPiSettings, prepared
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.decision.spread import Rows, as_rows
@@ -32,9 +30,8 @@ from merton.errors import (
     is_infrastructure,
     reason_of,
 )
-from merton.files import file_sha256
-from merton.models.checkpoints import locate, revision_of
-from merton.models.serving import Model, ServingError, to_json
+from merton.models.checkpoints import fingerprint_of, hash_of, locate
+from merton.models.serving import Model, ServingError
 
 RowObservation = Mapping[str, Any]
 TASK, PROMPT = "task", "prompt"
@@ -138,17 +135,10 @@ def fingerprint(name: str) -> str:
             return ""
         folder = locate(entry.checkpoint, entry.revision)
     if (folder / "config.json").is_file():
-        return revision_of(folder) or _hash_of(path for path in folder.rglob("*") if path.is_file())
+        return fingerprint_of(folder)
     module = name.partition(":")[0]
     found = [file for root in ("", *sys.path) if (file := Path(root, *module.split("."))).with_suffix(".py").is_file()]
-    return _hash_of([found[0].with_suffix(".py")]) if found else ""
-
-
-def _hash_of(files: Iterable[Path]) -> str:
-    total = hashlib.sha256()
-    for file in sorted(files):
-        total.update(f"{file.name} {file_sha256(file)}\n".encode())
-    return total.hexdigest()[:16]
+    return hash_of([found[0].with_suffix(".py")]) if found else ""
 
 
 def key_of(camera: str, cameras: Sequence[str]) -> str:
@@ -220,17 +210,7 @@ class _ActRows(RowPolicy, OpenVlaRest):
         OpenVlaRest.__init__(self, name, chosen, cast(Any, None), camera, unnorm_key, prompt)
 
     def answer(self, observation: RowObservation, noise_seed: int) -> Any:
-        body: dict[str, Any] = {
-            "image": to_json(observation[self.cameras[0]]),
-            "instruction": self._prompt.replace("{instruction}", observation[PROMPT]),
-        }
-        body |= {"unnorm_key": self._unnorm_key} if self._unnorm_key else {}
-        body |= {"noise_seed": noise_seed} if self._chosen.noise_seed else {}
-
-        async def attempt() -> Any:
-            return (await self._server.request("POST", "/act", body)).json()
-
-        return self._array(self._server.call(attempt))
+        return self.array(observation[self.cameras[0]], observation[PROMPT], noise_seed)
 
 
 class _LeRobotRows(RowPolicy, LeRobot):
@@ -241,7 +221,7 @@ class _LeRobotRows(RowPolicy, LeRobot):
         self._keys = keys
 
     def answer(self, observation: RowObservation, noise_seed: int) -> Any:
-        policy, before, after = self._ready()
+        policy = self._ready()[0]
         import torch
 
         batch: dict[str, Any] = {TASK: [observation[TASK]]}
@@ -253,13 +233,7 @@ class _LeRobotRows(RowPolicy, LeRobot):
                 )
             value = np.asarray(observation[own])
             if value.ndim == 3:
-                color = shrunk(value, _size_px(policy, key))
-                pixels = torch.from_numpy(np.ascontiguousarray(color.transpose(2, 0, 1)))
-                batch[key] = pixels[None].to(torch.float32) / 255.0
+                batch[key] = picture(policy, key, value)
             else:
                 batch[key] = torch.from_numpy(value.astype(np.float32))[None]
-        policy.reset()
-        with torch.inference_mode(), torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            torch.manual_seed(noise_seed % 2**63)
-            rows = after(_chunk(policy, before(batch)))
-        return rows[0].to(torch.float32).cpu().numpy()
+        return self.rows(batch, noise_seed)
