@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from merton.perception.distortion.setting import UNDISTORTED, Setting
 from merton_studies.lerobot.conditions import Plan, dealt, pictures_of
 from merton_studies.lerobot.distorted import distort_dataset
 from merton_studies.lerobot.folder import Episode, LeRobotFolder
+from patience import until
 
 pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
@@ -220,10 +220,10 @@ def test_a_call_that_was_killed_is_finished_by_the_same_one(tmp_path: Path) -> N
     options = ["--distort", "white_noise@3", "--distort", "max_darken@5", "--seed", "3", "--workers", "1"]
     command = [sys.executable, "-m", "merton", "distort", "dataset", str(source), str(out), *options]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    ends = time.monotonic() + 60
-    while child.poll() is None and not list(out.glob(".distorting/*.npz")) and time.monotonic() < ends:
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
+    try:
+        until(lambda: child.poll() is not None or any(out.glob(".distorting/*.npz")), 60)
+    finally:
+        child.send_signal(signal.SIGKILL)
     child.wait(10)
     assert child.returncode == -signal.SIGKILL, "it was done before it could be killed"
     assert not (out / "meta/info.json").exists()

@@ -6,10 +6,8 @@ import hashlib
 import json
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from websockets.sync.server import ServerConnection
 from merton.episodes.shown import EpisodePictures, pictures_seed
 from merton.models.serving import pack, unpack
 from merton.results.records import Outcome, TestCase
+from patience import until
 
 PICTURE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
 BLUR = {"distortions": ("gaussian_blur",), "levels": (0, 4)}
@@ -78,13 +77,6 @@ def call(proxy: Proxied, path: str, body: Any, **headers: str) -> tuple[int, Any
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def test_undistorted_episodes_pass_the_very_bytes(tmp_path: Path) -> None:
@@ -281,7 +273,7 @@ def test_the_port_is_closed_while_the_policy_server_accepts_no_connection(tmp_pa
         assert "waiting" in proxy.said[0]
         assert refused(proxy)
         with websocket_server(Counting(), port):
-            until(lambda: any("openpi at" in line for line in proxy.said))
+            until(lambda: any("openpi at" in line for line in proxy.said), 10)
             assert len(episode(proxy.url)) == 3
 
 
