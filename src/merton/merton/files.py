@@ -124,6 +124,22 @@ def write_file(path: Path, content: bytes) -> None:
         raise InfrastructureError(f"cannot write {path}: {error.strerror or error}") from None
 
 
+def whole_lines(file: Path) -> list[bytes]:
+    """The lines of a file that is appended to, none if it is missing; a last one that a kill left torn is cut off it.
+
+    Raises:
+        InfrastructureError: the file cannot be read or cut.
+    """
+    try:
+        content = file.read_bytes() if file.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            os.truncate(file, len(whole))
+    except OSError as error:
+        raise InfrastructureError(f"cannot read {file}: {error.strerror or error}") from None
+    return whole.splitlines()
+
+
 def file_sha256(path: Path) -> str:
     """The SHA-256 of a file in hexadecimal digits; it may be larger than memory."""
     found = hashlib.sha256()

@@ -31,7 +31,7 @@ from merton.errors import (
     studies_line,
 )
 from merton.experiment.plan import ExperimentSpec
-from merton.files import UNFINISHED, claim_folder, refuse_filled, resource, write_file, written_whole
+from merton.files import UNFINISHED, claim_folder, refuse_filled, resource, whole_lines, write_file, written_whole
 from merton.registry import Registry
 from merton.seeding import derive_seed, generator
 from merton.world import geometry, tasks
@@ -347,3 +347,13 @@ def test_only_an_empty_folder_or_none_is_filled_anew(tmp_path: Path) -> None:
     for taken in (tmp_path, tmp_path / "mine"):
         with pytest.raises(InputError, match="is not an empty folder; choose another one"):
             refuse_filled(taken)
+
+
+def test_a_torn_last_line_is_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    assert whole_lines(file) == []
+    file.write_bytes(b"one\ntwo\nhal")
+    assert whole_lines(file) == [b"one", b"two"]
+    assert file.read_bytes() == b"one\ntwo\n"
+    with pytest.raises(InfrastructureError, match=r"cannot read .*: Is a directory"):
+        whole_lines(tmp_path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, MertonError
+from merton.files import whole_lines
 
 CALLS = "calls.jsonl"
 """The file of a curation's calls, in its folder."""
@@ -102,11 +102,4 @@ class Budget:
 
 def _read(file: Path) -> list[Call]:
     """The calls in a file; half of a last line, left by a kill, is cut off."""
-    try:
-        content = file.read_bytes() if file.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            os.truncate(file, len(whole))
-    except OSError as error:
-        raise InfrastructureError(f"cannot read {file}: {error.strerror or error}") from None
-    return [validated(Call, line, f"{file}, line {number}") for number, line in enumerate(whole.splitlines(), 1)]
+    return [validated(Call, line, f"{file}, line {number}") for number, line in enumerate(whole_lines(file), 1)]

@@ -25,6 +25,7 @@ from pydantic import Field
 
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError
+from merton.files import whole_lines
 from merton.results.text import counted
 from merton_studies.curation.agents import Balance, Critique, Proposer, Reviewer, Round
 from merton_studies.curation.pool import Pool
@@ -79,14 +80,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            content = path.read_bytes() if path.exists() else b""
-            whole = content[: content.rfind(b"\n") + 1]
-            if whole != content:  # killed while writing
-                os.truncate(path, len(whole))
-        except OSError as error:
-            raise InfrastructureError(f"cannot read {path}: {error.strerror or error}") from None
-        lines = whole.splitlines()
+        lines = whole_lines(path)
         self._kept = [validated(Round, line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
         self._place = 0
         self._rounds: dict[tuple[int, int], Round] = {}

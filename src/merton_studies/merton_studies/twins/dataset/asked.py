@@ -18,7 +18,7 @@ from merton import __version__
 from merton.decision.models.rows import PROMPT, TASK, RowPolicy, fingerprint, row_policy
 from merton.decision.spread import Rows
 from merton.errors import InputError, InvalidActionError
-from merton.files import claim
+from merton.files import claim, whole_lines
 from merton.perception.distortion.setting import Setting
 from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
@@ -242,13 +242,7 @@ def _frame(row: Mapping[str, Any]) -> AskedFrame:
 
 def _kept(file: Path) -> dict[int, dict[str, Any]]:
     """The answers of an earlier call by episode; a last line that a killed call left torn is cut off."""
-    if not file.is_file():
-        return {}
-    content = file.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(file, len(whole))
-    return {row["episode"]: row for row in map(json.loads, whole.splitlines())}
+    return {row["episode"]: row for row in map(json.loads, whole_lines(file))}
 
 
 @contextmanager
