@@ -14,10 +14,12 @@ import pytest
 
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
+from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
 from merton_studies.release.lerobot import from_run
+from merton_studies.release.lerobot.pictures import PictureChoice
 from runs import records, undisturbed_run
 
 av = pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
@@ -70,8 +72,9 @@ def _first_picture(dataset: Path, episode: int) -> np.ndarray:
 
 
 @pytest.fixture
-def replaying() -> Iterator[None]:
-    """The entry of the catalogue is gone afterwards."""
+def replaying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No runs of the oracle are added to those of the policy; its entry of the catalogue is gone afterwards."""
+    monkeypatch.setattr(LocalPorts, "knows_scene", False)
     yield
     POLICIES._entries.pop("replay", None)
 
@@ -89,7 +92,8 @@ def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
     monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
     from_run._cell.cache_clear()
-    assert from_run.export(run.path, out, fps, successful=True).left_out == ()
+    choice = PictureChoice(("top",))  # the policy's
+    assert from_run.export(run.path, out, fps, successful=True, choice=choice).left_out == ()
     return out
 
 
@@ -107,8 +111,8 @@ def successes_of_replay(folder: Path, dataset: Path, scenes: int, convention: st
     values = {"tasks": '["reach", "pick"]', "scenes": scenes}
     found: dict[str, list[bool]] = {"reach": [], "pick": []}
     for record in records(undisturbed_run(folder, EXPERIMENT.format(name="again", agent="replay", **values))):
-        if record.agent == "replay":
-            found[record.case.task].append(bool(record.success))
+        assert record.agent == "replay"
+        found[record.case.task].append(bool(record.success))
     return found
 
 
