@@ -59,11 +59,12 @@ def _figure(summary: SettingSummary, found: Replay) -> dict[str, object]:
     twin = max((each.farthest for each in summary.trials), key=lambda one: one.away.distance_m)
     recorded, shown = views_at(twin, found.design)
     camera = next(iter(recorded))
-    pictures = [_picture(views[camera].color) for views in (recorded, shown)]
+    pictures = [embedded(views[camera].color) for views in (recorded, shown)]
     return {"twin": twin, "camera": camera, "pictures": pictures, "paths": paths(twin)}
 
 
-def _picture(pixels: Image) -> str:
+def embedded(pixels: Image) -> str:
+    """A picture as a page has it in itself, an address of its content."""
     return f"data:image/jpeg;base64,{base64.b64encode(jpeg(pixels, _QUALITY)).decode()}"
 
 

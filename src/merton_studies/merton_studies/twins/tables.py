@@ -21,12 +21,33 @@ def write_tables(found: Replay, folder: Path) -> list[Path]:
 
     Raises InfrastructureError if one cannot be written.
     """
-    rows = [row(twin) for twin in found.twins]
-    files = [write_csv(folder / "twins.csv", list(COLUMNS), rows), folder / "twins.json"]
-    write_file(files[-1], (json.dumps(as_json(found), indent=1) + "\n").encode())
+    return write_files(folder, COLUMNS, [row(twin) for twin in found.twins], as_json(found), found.about)
+
+
+def write_files(
+    folder: Path,
+    columns: Mapping[str, str],
+    rows: Sequence[tuple[object, ...]],
+    content: Mapping[str, Any],
+    about: Mapping[str, object],
+) -> list[Path]:
+    """Write twins.csv, twins.json and, where pyarrow is installed, twins.parquet.
+
+    Args:
+        folder: where they are written.
+        columns: name to type, as pyarrow names it.
+        rows: of the tables.
+        content: of twins.json.
+        about: JSON values, which are kept in the schema of the Parquet file.
+
+    Raises:
+        InfrastructureError: one cannot be written.
+    """
+    files = [write_csv(folder / "twins.csv", list(columns), rows), folder / "twins.json"]
+    write_file(files[-1], (json.dumps(content, indent=1) + "\n").encode())
     if find_spec("pyarrow"):
         files.append(folder / "twins.parquet")
-        write_file(files[-1], twins_parquet(COLUMNS, rows, found.about))
+        write_file(files[-1], _parquet(columns, rows, about))
     return files
 
 
@@ -70,13 +91,7 @@ def _rounded(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [round(end, 4) for end in interval]
 
 
-def twins_parquet(columns: Mapping[str, str], rows: Sequence[tuple[object, ...]], about: Mapping[str, object]) -> bytes:
-    """A table of twins as a Parquet file.
-
-    Args:
-        columns: name to type, as pyarrow names it.
-        about: JSON values, which are kept in its schema.
-    """
+def _parquet(columns: Mapping[str, str], rows: Sequence[tuple[object, ...]], about: Mapping[str, object]) -> bytes:
     arrow = require_pyarrow()
     schema = arrow.schema(list(columns.items()), metadata={"merton": json.dumps(about, sort_keys=True)})
     values = {name: [each[place] for each in rows] for place, name in enumerate(columns)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from merton.files import write_file
 from merton.pages.environment import environment
 from merton.pages.svg import tag
 from merton.pages.words import interval_words, number, readable
-from merton.recording.images import jpeg
 from merton.results.text import printable
 from merton.study.figures import Point, Series, line_chart
 from merton.world.observation import Image
@@ -23,10 +21,10 @@ from merton_studies.lerobot.conditions import pictures_of
 from merton_studies.lerobot.folder import LeRobotFolder
 from merton_studies.twins.dataset.asked import together
 from merton_studies.twins.dataset.scores import DatasetTwins, Mean, ScoredFrame, SettingScore
+from merton_studies.twins.page import embedded
 
 MOST_FIGURES = 24
 """So many settings have pictures on the page, those that changed most; all are in the tables."""
-_QUALITY = 80
 UNCHANGED = 0.995
 """A mean likeness that is written as 1.00: the answers are those on the clean pictures."""
 _WIDTH, _HEIGHT, _EDGE = 300.0, 90.0, 6.0
@@ -124,7 +122,7 @@ def _figure(least: ScoredFrame, found: DatasetTwins, folder: LeRobotFolder) -> d
     return {
         "frame": least,
         "camera": folder.cameras[camera].name,
-        "pictures": [_picture(clean[camera]), _picture(distorted[camera])],
+        "pictures": [embedded(clean[camera]), embedded(distorted[camera])],
         "unit": found.units[column],
         "lines": lines([recorded[:length, column], one[:length, column], other[:length, column]]),
     }
@@ -138,10 +136,6 @@ def _pictures(least: ScoredFrame, folder: LeRobotFolder, seed: int) -> tuple[dic
     for frame, pictures in together(folder, folder.episodes[asked.episode], frames):
         distorted = {key: shown.show(frame, key, picture) for key, picture in pictures.items()}
     return pictures, distorted
-
-
-def _picture(pixels: Image) -> str:
-    return f"data:image/jpeg;base64,{base64.b64encode(jpeg(pixels, _QUALITY)).decode()}"
 
 
 def lines(values: Sequence[Rows]) -> Markup:

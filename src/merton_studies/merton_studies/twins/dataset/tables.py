@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from merton.files import write_file
-from merton.results.csv_writer import write_csv
 from merton_studies.twins.dataset.scores import DatasetTwins, Mean, ScoredFrame, SettingScore
-from merton_studies.twins.tables import twins_parquet
+from merton_studies.twins.tables import write_files
 
 COLUMNS: dict[str, str] = {
     "episode": "int64",
@@ -33,13 +29,7 @@ def write_tables(found: DatasetTwins, folder: Path) -> list[Path]:
 
     Raises InfrastructureError if one cannot be written.
     """
-    rows = [_row(frame) for frame in found.frames]
-    files = [write_csv(folder / "twins.csv", list(COLUMNS), rows), folder / "twins.json"]
-    write_file(files[-1], (json.dumps(as_json(found), indent=1) + "\n").encode())
-    if find_spec("pyarrow"):
-        files.append(folder / "twins.parquet")
-        write_file(files[-1], twins_parquet(COLUMNS, rows, found.about))
-    return files
+    return write_files(folder, COLUMNS, [_row(frame) for frame in found.frames], as_json(found), found.about)
 
 
 def as_json(found: DatasetTwins) -> dict[str, Any]:
