@@ -11,6 +11,7 @@ import pytest
 
 from merton.errors import ErrorCode, InputError, InvalidActionError
 from merton.experiment.plan import single_trial
+from merton.perception.distortion import LEVELS, all_distortions
 from merton.perception.distortion.setting import UNDISTORTED, Setting, setting_of
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
@@ -54,6 +55,8 @@ def test_a_setting_is_a_type_and_a_level() -> None:
     assert setting_of("01@3") == Setting("gaussian_blur", 3)
     assert setting_of("frozen@5") == Setting("frozen", 5)
     assert setting_of("jpeg@0") == UNDISTORTED
+    every = [Setting(name, level) for name in all_distortions() for level in LEVELS[1:]]
+    assert [setting_of(one.name) for one in every] == every
 
 
 @pytest.mark.parametrize(

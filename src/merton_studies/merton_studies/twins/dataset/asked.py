@@ -19,7 +19,7 @@ from merton.decision.models.rows import PROMPT, TASK, RowPolicy, fingerprint, ro
 from merton.decision.spread import Rows
 from merton.errors import InputError, InvalidActionError
 from merton.files import claim, whole_lines
-from merton.perception.distortion.setting import Setting
+from merton.perception.distortion.setting import Setting, setting_of
 from merton.processes import carried_out
 from merton.progress import OnProgress, unseen
 from merton.results.text import one_line
@@ -234,8 +234,7 @@ def _frame(row: Mapping[str, Any]) -> AskedFrame:
         rows = found.get("rows")
         return Answer(None if rows is None else np.asarray(rows, np.float64), str(found.get("why", "")))
 
-    shown = {Setting(name.rpartition("@")[0], int(name.rpartition("@")[2])): answer(found)
-             for name, found in row["shown"].items()}  # fmt: skip
+    shown = {setting_of(name): answer(found) for name, found in row["shown"].items()}
     again = None if row["again"] is None else answer(row["again"])
     return AskedFrame(row["episode"], row["frame"], row["task"], answer(row["clean"]), again, shown)
 
