@@ -101,7 +101,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> LeRobotFolder:
 def twins(folder: LeRobotFolder, policy: str, out: Path, *settings: Setting, sample: Sample = SAMPLE) -> DatasetTwins:
     out.mkdir(exist_ok=True)
     about, asked = ask(folder, f"test_dataset_twins:{policy}", settings, sample, out)
-    return scored(folder, about, asked, settings)
+    return scored(folder, about, asked, settings, spread_of(folder))
 
 
 def test_a_policy_that_sees_nothing_is_changed_by_nothing(folder: LeRobotFolder, tmp_path: Path) -> None:

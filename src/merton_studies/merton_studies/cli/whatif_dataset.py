@@ -50,7 +50,7 @@ def twins_of_dataset(
         pictures_of(setting, 0, 0)  # refuses what a colour picture does not show
     if not folder.cameras:
         raise InputError(f"{dataset} has no colour pictures")
-    spread_of(folder)
+    spread = spread_of(folder)
     of_time = any(one.distortion in TEMPORAL_FAULTS for one in settings)
     print_err(
         f"{len(sample.episodes)} of {len(folder.episodes)} episodes, a frame each {sample.every / folder.fps:g} s (of "
@@ -60,7 +60,7 @@ def twins_of_dataset(
     with locked_folder(out, "merton whatif"):
         with progress("episodes") as move:
             about, asked = ask(folder, policy, settings, sample, out, workers=workers or 1, on_progress=move)
-        found = scored(folder, about, asked, settings)
+        found = scored(folder, about, asked, settings, spread)
         files = write_tables(found, out)
         page = write_page(found, folder, out / "whatif.html")
     _show(found)

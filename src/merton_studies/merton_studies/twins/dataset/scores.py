@@ -136,14 +136,17 @@ def spread_of(folder: LeRobotFolder) -> Spread:
 
 
 def scored(
-    folder: LeRobotFolder, about: Mapping[str, Any], asked: Sequence[AskedFrame], settings: Sequence[Setting]
+    folder: LeRobotFolder,
+    about: Mapping[str, Any],
+    asked: Sequence[AskedFrame],
+    settings: Sequence[Setting],
+    spread: Spread,
 ) -> DatasetTwins:
-    """The scores of all answers.
+    """The scores of all answers, in units of a spread: `spread_of` the folder.
 
     Raises:
-        InputError: as `spread_of`.
+        InputError: a fault in the dataset.
     """
-    spread = spread_of(folder)
     recorded = _recorded(folder, asked)
     frames = tuple(
         _scored(frame, setting, recorded[frame.episode, frame.frame], spread) for setting in settings for frame in asked
