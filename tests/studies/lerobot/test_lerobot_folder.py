@@ -14,7 +14,7 @@ import pytest
 from lerobot_datasets import CAMERAS, FPS, FRAMES, HEIGHT, TASKS, WIDTH, episode_of, write_dataset, write_film
 from merton.errors import InputError
 from merton.perception.videos import open_video
-from merton_studies.lerobot.folder import LeRobotFolder, dataset_sha256
+from merton_studies.lerobot.folder import LeRobotFolder, dataset_sha256, json_lines
 
 pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
@@ -175,6 +175,16 @@ def test_a_table_with_other_counts_is_refused(toy: Path) -> None:
     folder = LeRobotFolder(toy)
     with pytest.raises(InputError, match="has 3 frames of episode 2, which has 12"):
         folder.rows(folder.episodes[2], ["action"])
+
+
+def test_a_line_ends_at_its_newline_alone(tmp_path: Path) -> None:
+    """Other programs write JSON with U+2028 or U+0085 in its texts as they are, which Python takes for ends, too."""
+    file, tasks = tmp_path / "tasks.jsonl", ["pick\u2028the cup", "put it\x85down"]
+    rows = [{"task_index": index, "task": task} for index, task in enumerate(tasks)]
+    file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n", encoding="utf-8")
+    assert json_lines(file) == rows
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    assert json_lines(file) == rows
 
 
 def test_a_torn_line_of_version_2_is_named(tmp_path: Path) -> None:
