@@ -134,7 +134,7 @@ def _works(folder: LeRobotFolder, keys: Collection[str], conditions: Mapping[int
         for key in keys:
             of_table = not folder.cameras[key].is_video
             place = (episode.data, "") if of_table else (episode.videos[key][0], key)
-            if episode not in (there := files.setdefault(place, [])):
+            if (there := files.setdefault(place, []))[-1:] != [episode]:  # once for all of its cameras
                 there.append(episode)
     stored = tuple(key for key in keys if not folder.cameras[key].is_video)
     works = [
