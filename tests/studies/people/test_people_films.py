@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import one_process
 import pytest
 
 from merton.config import load
@@ -46,8 +46,7 @@ def run(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One picture a second, and no further process: quick."""
     monkeypatch.setattr(filming, "FILM_HZ", 1.0)
-    monkeypatch.setattr(films, "open_pool", lambda: nullcontext(None))
-    monkeypatch.setattr(films, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
+    one_process.in_this_process(monkeypatch, films)
 
 
 def last_frame(file: Path, folder: Path) -> np.ndarray:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from one_process import in_this_process
 
 from merton.errors import InputError
 from merton.execution.kinematics import base_from_tcp
@@ -43,11 +43,6 @@ FPS = 1
 TRIALS = ("oracle.pick.0.jpeg.5", "oracle.pick.0.reference.0")
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
-    monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
-
-
 @pytest.fixture(scope="module")
 def run(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return undisturbed_run(tmp_path_factory.mktemp("shown"), EXPERIMENT)
@@ -64,7 +59,7 @@ def dataset(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path
         return work(path, folder, record, fps, choice)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        in_this_process(monkeypatch)
+        in_this_process(monkeypatch, from_run)
         monkeypatch.setattr(from_run, "_demonstrate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             export(run.path, out, FPS, successful=True)
@@ -249,7 +244,7 @@ def test_the_same_trial_gives_the_same_bytes(dataset: Path, run: RunDirectory, t
 def test_trials_that_cannot_be_shown_are_left_out(
     dataset: Path, run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_this_process(monkeypatch)
+    in_this_process(monkeypatch, from_run)
     with pytest.raises(InputError, match="holds a dataset"):
         export(run.path, dataset, FPS, successful=True)
     monkeypatch.setattr(from_run, "carried_out_again", stopped_at_once)

@@ -6,11 +6,11 @@ A perfect imitator is the first test of a convention: read by `pi0_base`, the sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from one_process import in_this_process
 
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
@@ -89,8 +89,7 @@ def shown(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirecto
 
 
 def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(from_run, "open_pool", lambda: nullcontext(None))
-    monkeypatch.setattr(from_run, "results", lambda pool, work, jobs: (work(*job) for job in jobs))
+    in_this_process(monkeypatch, from_run)
     from_run._cell.cache_clear()
     choice = PictureChoice(("top",))  # the policy's
     assert from_run.export(run.path, out, fps, successful=True, choice=choice).left_out == ()
