@@ -138,6 +138,26 @@ def test_a_run_goes_on_with_the_design_that_it_began_with_alone(tmp_path: Path) 
     EpisodesRun.open(run).close()
 
 
+def test_a_damaged_run_json_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    about = run / "run.json"
+    whole = about.read_bytes()
+    about.write_bytes(whole[: len(whole) // 2])
+    for read in (EpisodesFolder.read, EpisodesRun.open):
+        with pytest.raises(InputError, match=r"no design\.yaml or another kind in its run\.json"):
+            read(run)
+    assert about.read_bytes() == whole[: len(whole) // 2]
+    about.write_bytes(whole)
+    opened = EpisodesRun.open(run)
+    about.write_bytes(whole[:-9])
+    with pytest.raises(InfrastructureError, match=r"run\.json cannot be read any more"):
+        opened.close()
+    assert about.read_bytes() == whole[:-9]
+    about.write_bytes(whole)
+    EpisodesRun.open(run).close()
+    assert about.read_bytes() == whole
+
+
 def test_a_torn_last_line_is_cut_off_and_said(tmp_path: Path) -> None:
     run = made(tmp_path)
     whole = (run / JOURNAL).read_bytes()

@@ -75,8 +75,7 @@ class EpisodesFolder:
             InputError: it is none.
             FileError: its design or its journal cannot be read.
         """
-        if not is_episodes(path):
-            raise InputError(f"{path} is no run of episodes: it has no {DESIGN} or another kind in its run.json")
+        check_is_run(path)
         about = json_object(path / "run.json") or {}
         journal = path / JOURNAL
         lines = read_lines(journal) if journal.is_file() else []
@@ -162,6 +161,12 @@ def _provenance(name: str, design: Design, text: str, source: Mapping[str, Any])
         "reference_width_px": REFERENCE_WIDTH_PX,
         "source": dict(source),
     }
+
+
+def check_is_run(path: Path) -> None:
+    """Raise InputError if a folder is no run of episodes, or has no run.json that says so."""
+    if not is_episodes(path):
+        raise InputError(f"{path} is no run of episodes: it has no {DESIGN} or another kind in its run.json")
 
 
 def check_unchanged(path: Path) -> None:
@@ -266,9 +271,14 @@ def write_trial(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def amend(path: Path, episodes: Sequence[Past], found: Scores) -> None:
-    """Write into run.json what follows from all episodes: counts, pairs, added latency, spreads and floors."""
+    """Write into run.json what follows from all episodes: counts, pairs, added latency, spreads and floors.
+
+    Raises InfrastructureError, and leaves the file as it is, if it cannot be read any more.
+    """
     pairs = pairs_of(episodes)
-    about = json_object(path / "run.json") or {}
+    about = json_object(path / "run.json")
+    if about is None:
+        raise InfrastructureError(f"{path / 'run.json'} cannot be read any more: put the file back from a copy")
     about |= {
         "latency": latency(episodes),
         "episodes": asdict(counts(episodes)),

@@ -22,6 +22,7 @@ from merton.episodes.folder import (
     DESIGN,
     PARTS_RECORD,
     amend,
+    check_is_run,
     check_unchanged,
     make_folder_of_run,
     register,
@@ -60,8 +61,7 @@ class EpisodesRun:
     def __init__(self, path: Path) -> None:
         """Open an existing run and repair what a killed process left; see `open`."""
         self.path = path.resolve()
-        if not (self.path / DESIGN).is_file():
-            raise InputError(f"{path} is no run of episodes: it has no {DESIGN}")
+        check_is_run(path)
         self._until = ExitStack()
         self._lock = threading.RLock()
         self._open: dict[int, Episode] = {}
