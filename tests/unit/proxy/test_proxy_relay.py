@@ -20,6 +20,7 @@ from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection
 
 from merton.episodes.shown import EpisodePictures, pictures_seed
+from merton.errors import InfrastructureError
 from merton.models.serving import pack, unpack
 from merton.results.records import Outcome, TestCase
 from patience import until
@@ -86,6 +87,18 @@ def test_undistorted_episodes_pass_the_very_bytes(tmp_path: Path) -> None:
     assert upstream.messages == [observation(step) for step in range(4)]
     assert [row[0] for row in rows] == [1, 2, 3, 4]
     assert proxy.folder.latency["n"] == 4
+
+
+def test_an_ending_that_cannot_be_written_down_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> bool:
+        raise InfrastructureError("the disk is full")
+
+    with websocket_server(Counting()) as url, proxied(tmp_path, url, "openpi") as proxy:
+        monkeypatch.setattr(proxy.keeper.run, "ended", refuse)
+        episode(proxy.url)
+        episode(proxy.url)  # the one before ends with its beginning
+        until(lambda: proxy.keeper.counts["unwritten"] == 1)
+    assert "something of an episode could not be written down: the disk is full" in proxy.said
 
 
 def test_a_distorted_episode_shows_what_the_design_says_and_nothing_else(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from merton.episodes.episode import Episode
 from merton.episodes.pairs import frame_sha256, scene_of_frame
 from merton.episodes.run import EpisodesRun
-from merton.errors import MertonError
+from merton.errors import MertonError, describe_error
 from merton.proxy.given import Given
 from merton.proxy.latency import Latency
 from merton.proxy.pictures import Picture, pieces
@@ -56,6 +56,22 @@ class Keeper:
             self._said.add(kind)
             self._say(line)
 
+    def beside(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside the relay; it is one of `tasks` until it is over, and a failure is counted and said."""
+        task = asyncio.ensure_future(work)
+        tasks.add(task)
+        task.add_done_callback(partial(self._over, tasks))
+        return task
+
+    def _over(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            why = str(error)
+            if isinstance(error, Exception) and not isinstance(error, MertonError):
+                why = describe_error(error)
+            self.note("unwritten", f"something of an episode could not be written down: {why}")
+
     def close(self) -> None:
         """Finish what is to be written down, and the run."""
         self._thread.shutdown()
@@ -94,13 +110,11 @@ class Running:
         shown = self.episode.show(step, clean)
         return pieces(pictures, clean, shown), time.perf_counter() - began_s
 
-    async def keep(self, work: Any) -> None:
+    async def keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the relay; waits while too much is to be done."""
         while len(self._tasks) >= MOST_WAITING:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.keeper.beside(self._tasks, work)
 
     async def shown_as_it_was(self, step: int, pictures: Mapping[str, Picture]) -> None:
         """Write down an observation that was passed on undistorted."""
@@ -199,20 +213,14 @@ class Stream:
     def end(self, success: bool | None, why: str = "") -> asyncio.Task[None] | None:
         """End the episode that goes on, if any, beside the relay; gives the task that does it."""
         running, self.running = self.running, None
-        return None if running is None else self._ending(running.end(success, why))
+        return None if running is None else self.keeper.beside(self._endings, running.end(success, why))
 
     def lost(self, why: str) -> None:
         """End the episode that goes on, if any, as no outcome of the policy."""
         running, self.running = self.running, None
         if running is not None:
             self.keeper.note("lost", f"an episode was lost, and its condition will be given again: {why}")
-            self._ending(running.lost(why))
-
-    def _ending(self, work: Any) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
-        return task
+            self.keeper.beside(self._endings, running.lost(why))
 
     async def settled(self) -> None:
         """Wait until all endings are written down."""
