@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from merton.errors import InputError
@@ -63,7 +64,7 @@ class Upstream:
 
     async def connect(self) -> Streams:
         """A connection; raises OSError."""
-        context = ssl.create_default_context() if self.is_encrypted else None
+        context = _context() if self.is_encrypted else None
         return await asyncio.open_connection(self.host, self.port, limit=BUFFER, ssl=context)
 
     async def accepts(self, path: str) -> bool:
@@ -81,6 +82,12 @@ class Upstream:
             return True
         except OSError:
             return False
+
+
+@lru_cache(maxsize=1)
+def _context() -> ssl.SSLContext:
+    """Of all encrypted connections; the system's certificates are read once."""
+    return ssl.create_default_context()
 
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:
