@@ -25,6 +25,7 @@ class Past:
         number: from 0, in the order of the beginnings.
         begin, end, lost: its lines in the journal; None if they are not there.
         result: its success that was told later; None if it was not.
+        condition, case: what it was shown, and its test case.
     """
 
     number: int
@@ -33,17 +34,15 @@ class Past:
     lost: Line | None = None
     result: bool | None = None
     condition: Condition = field(init=False)
+    case: TestCase = field(init=False)
 
     def __post_init__(self) -> None:
         self.condition = Condition(self.begin["distortion"], self.begin["level"], self.begin.get("part", WHOLE))
+        self.case = self.condition.case(self.begin["task"], self.begin["scene"])
 
     @property
     def agent(self) -> str:
         return str(self.begin["agent"])
-
-    @property
-    def case(self) -> TestCase:
-        return self.condition.case(self.begin["task"], self.begin["scene"])
 
     @property
     def id(self) -> str:

@@ -48,7 +48,10 @@ class Journal:
         except FileError:
             os.close(self._file)
             raise
-        self.lines = [_light(line) for line in lines]
+        self.lines: list[Line] = []
+        self._of: dict[int, list[Line]] = {}
+        for line in lines:
+            self._add(line)
         self.repaired = ""
         if whole < len(content):
             self._cut(whole)
@@ -69,7 +72,17 @@ class Journal:
         except OSError as error:
             self._cut(before)
             raise InfrastructureError(f"cannot write {self.path}: {error.strerror or error}") from None
-        self.lines.append(_light(line))
+        self._add(line)
+
+    def of(self, episode: int) -> list[Line]:
+        """The lines of an episode, in their order."""
+        return self._of.get(episode, [])
+
+    def _add(self, line: Mapping[str, Any]) -> None:
+        light = _light(line)
+        self.lines.append(light)
+        if isinstance(number := light.get("episode"), int):
+            self._of.setdefault(number, []).append(light)
 
     def close(self) -> None:
         """Close the file; the journal cannot be written afterwards."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def join(run: EpisodesRun, table: Path) -> Joined:
         InputError: a row is about no recorded episode or about several, is no success, contradicts the run or another
             row; with the line. Nothing is entered then.
     """
-    episodes = [past for past in run.episodes() if past.end is not None and past.is_recorded]
+    episodes = {past.number: past for past in run.episodes() if past.end is not None and past.is_recorded}
     told: dict[int, bool] = {}
     for where, row in read_rows(table, (SUCCESS,), COLUMNS):
         past, success = _found(where, row, episodes), _success(where, row[SUCCESS])
@@ -60,12 +60,18 @@ def join(run: EpisodesRun, table: Path) -> Joined:
     return Joined(new, len(told) - new, run.counts.without_end)
 
 
-def _found(where: str, row: dict[str, Any], episodes: Iterable[Past]) -> Past:
+def _found(where: str, row: dict[str, Any], episodes: Mapping[int, Past]) -> Past:
     """The episode that a row is about."""
     wanted = {name: row[name] for name in COLUMNS if row.get(name) not in (None, "")}
     if "episode" not in wanted and not {"task", "scene"} <= wanted.keys():
         raise InputError(f"{where}: needs the number of the episode, or its task and scene")
-    found = [past for past in episodes if all(_is(where, past, name, value) for name, value in wanted.items())]
+    task = wanted.get("task")
+    tasks = () if task is None else (str(task), safe_name(str(task)))
+    known: Collection[Past] = episodes.values()
+    if "episode" in wanted:
+        number = _whole(where, "episode", wanted["episode"])
+        known = [episodes[number]] if number in episodes else []
+    found = [past for past in known if all(_is(where, past, name, value, tasks) for name, value in wanted.items())]
     if len(found) == 1:
         return found[0]
     said = ", ".join(f"{name} {value}" for name, value in wanted.items())
@@ -76,16 +82,20 @@ def _found(where: str, row: dict[str, Any], episodes: Iterable[Past]) -> Past:
     raise InputError(f"{where}: the run has {len(found)} recorded episodes with {said}{more}")
 
 
-def _is(where: str, past: Past, name: str, value: Any) -> bool:
-    """Whether an episode has a value in a column."""
+def _whole(where: str, name: str, value: Any) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise InputError(f"{where}: {name} must be a whole number, got {str(value)[:40]!r}") from None
+
+
+def _is(where: str, past: Past, name: str, value: Any, tasks: Collection[str]) -> bool:
+    """Whether an episode has a value in a column; `tasks` are the task of the row as it stands there and made safe."""
     if name in ("episode", "scene", "level"):
         own = {"episode": past.number, "scene": past.case.seed, "level": past.case.level}[name]
-        try:
-            return own == int(str(value))
-        except ValueError:
-            raise InputError(f"{where}: {name} must be a whole number, got {str(value)[:40]!r}") from None
+        return own == _whole(where, name, value)
     if name == "task":
-        return str(value) in (past.case.task, past.begin.get("name")) or safe_name(str(value)) == past.case.task
+        return past.case.task in tasks or str(value) == past.begin.get("name")
     return str(value) == {"agent": past.agent, "distortion": past.case.distortion, "part": past.condition.part}[name]
 
 

@@ -247,9 +247,7 @@ class EpisodesRun:
             return True
 
     def _begun(self, number: int) -> dict[str, Any]:
-        return next(
-            line for line in reversed(self._journal.lines) if line["event"] == "begin" and line["episode"] == number
-        )
+        return next(line for line in reversed(self._journal.of(number)) if line["event"] == "begin")
 
     def told(self, number: int, success: bool) -> bool:
         """Enter the success of an episode that ended without one; False if the same was told before.
@@ -261,7 +259,7 @@ class EpisodesRun:
         """
         with self._lock:
             self._check_open()
-            past = next((one for one in self.episodes() if one.number == number), None)
+            past = next(iter(history(self._journal.of(number))), None)
             if past is None or past.end is None or not past.is_recorded:
                 raise InputError(f"episode {number} has no result in the record that could be completed")
             if past.success is not None:
