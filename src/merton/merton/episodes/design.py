@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Annotated, Any, Literal, Self
 
@@ -188,7 +189,7 @@ class Design(Model):
             return (drawn_level(self.seed, task, scene, distortion),)
         return tuple(sorted(level for level in self.levels if isinstance(level, int) and level > 0))
 
-    @property
+    @cached_property
     def dissection(self) -> Dissection:
         """The designs of every subset of the parts of each axis of `attribute`, and of the first steps."""
         values = {"cameras": self.distort.cameras or (), "steps": self._steps}
