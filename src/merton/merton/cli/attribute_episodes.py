@@ -73,9 +73,11 @@ def attribute_recorded(run: Path, agents: Sequence[str], axes: Sequence[str], op
 
 def _progress(folder: EpisodesFolder, recorded: int) -> str:
     """The sentence on the episodes of the parts that are still to come; empty if there are none."""
+    from merton.experiment.subsets import WHOLE
+
     scenes = {(past.agent, past.case.task, past.case.seed) for past in folder.episodes}
     planned = sum(
-        condition.part != "all" for _, task, scene in scenes for condition in folder.design.conditions(task, scene)
+        condition.part != WHOLE for _, task, scene in scenes for condition in folder.design.conditions(task, scene)
     )
     if recorded >= planned:
         return ""

@@ -18,14 +18,15 @@ def conclude_episodes(run: Path, everything: bool, shows_board: bool) -> Path:
         from merton.leaderboard.snapshot import store as snapshot
         from merton.leaderboard.snapshot.terminal import render_snapshot
         from merton.leaderboard.terminal import terminal_width
+        from merton.results.database import RUN_FILE
         from merton.results.store import ResultStore
         from merton.results.trial_files import json_object
         from merton.study.episode_notes import episode_notes
         from merton.study.report import write_report
 
-    if not (run / "results.sqlite").is_file():
+    if not (run / RUN_FILE).is_file():
         raise InputError(f"{run} has no results")
-    with ResultStore(run / "results.sqlite", read_only=True) as store:
+    with ResultStore(run / RUN_FILE, read_only=True) as store:
         records = store.records()
     if not records:
         raise InputError(f"{run} has no results")

@@ -65,6 +65,7 @@ def gate_recorded(run: Path, candidate: str, baseline: str, delta: float, scenes
 def _scenes(run: Path, candidate: str, baseline: str) -> RecordedScenes:
     from merton.episodes.folder import EpisodesFolder
     from merton.episodes.pairs import different_scenes
+    from merton.experiment.subsets import WHOLE
     from merton.results.trial_files import trial_detail
     from merton.study.gate_episodes import recorded_scenes
 
@@ -75,7 +76,7 @@ def _scenes(run: Path, candidate: str, baseline: str) -> RecordedScenes:
     scenes = {(record.case.task, record.case.seed) for record in records}
     design = folder.design
     whole = {
-        scene: 1 + sum(condition.part == "all" for condition in design.conditions(*scene)) for scene in sorted(scenes)
+        scene: 1 + sum(condition.part == WHOLE for condition in design.conditions(*scene)) for scene in sorted(scenes)
     }
     print_err(f"{candidate} against {baseline}, by the episodes that are recorded: {run}")
     return recorded_scenes(records, candidate, baseline, order, whole, set(different_scenes(folder.episodes)))

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.episodes.history import Past, recorded
-
-Id = tuple[str, str]
-"""The experiment of a trial, empty for the run's own, and the trial's id."""
+from merton.experiment.subsets import WHOLE
 
 
 @dataclass(frozen=True, order=True)
@@ -53,7 +51,7 @@ class Pairs:
     broken: tuple[Broken, ...]
     alone: int
 
-    def counts(self, trial: str, part: str = "all") -> bool:
+    def counts(self, trial: str, part: str = WHOLE) -> bool:
         """Whether the pair of a distorted trial counts."""
         return (trial, part) in self.kept
 

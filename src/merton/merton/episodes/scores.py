@@ -156,10 +156,7 @@ def _floors(
         values = []
         for shift in range(1, min(len(scenes), PARTNERS + 1)):
             for place, one in enumerate(scenes):
-                try:
-                    value = likeness(one, scenes[(place + shift) % len(scenes)], spreads[agent])
-                except InputError:
-                    value = None
+                value = likeness(one, scenes[(place + shift) % len(scenes)], spreads[agent])
                 values += [] if value is None else [value]
         if values:
             floors.setdefault(agent, {})[task] = math.fsum(values) / len(values)

@@ -159,12 +159,13 @@ def summarize(folder: Path) -> RunSummary:
 
 def _of_episodes(folder: Path, created: datetime) -> RunSummary:
     """A run of episodes at a glance, by run.json and the record alone: its design need not be known here."""
+    from merton.results.database import RUN_FILE
     from merton.results.store import ResultStore
 
     name, done = "", 0
     try:
-        if (folder / "results.sqlite").is_file():
-            with ResultStore(folder / "results.sqlite", read_only=True) as store:
+        if (folder / RUN_FILE).is_file():
+            with ResultStore(folder / RUN_FILE, read_only=True) as store:
                 done = sum(size.results for size in store.sizes()[0])
                 name = next((item.name for item in store.experiment_records() if item.name), "")
     except MertonError as error:
