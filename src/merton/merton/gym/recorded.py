@@ -65,10 +65,10 @@ class Slot:
         if self.episode is not None and isinstance(action, np.ndarray) and action.dtype.kind == "f":
             self.episode.decided(self._step, action.ravel())
 
-    def stepped(self, info: Mapping[str, Any]) -> None:
-        """Count an observation, and keep what its info says of success: an episode has it if any step says so."""
+    def stepped(self, said: bool | None) -> None:
+        """Count an observation, and keep what is said of success (`success_of`): one step that says so is enough."""
         self._step += 1
-        if (said := success_of(info)) is not None:
+        if said is not None:
             self._success = bool(self._success) or said
 
     def show(self, pictures: Pictures) -> Pictures:
@@ -162,7 +162,7 @@ class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
         except Exception as error:
             self._slot.lose(error)
             raise
-        self._slot.stepped(info)
+        self._slot.stepped(success_of(info))
         observation = shown_in(observation, self._places, self._slot.show)
         if terminated or truncated:
             self._slot.finish()
@@ -216,10 +216,7 @@ class RecordedVector(VectorWrapper[Any, Any, Any, Any, Any]):
         begins_at_once = self.env.metadata.get("autoreset_mode") is AutoresetMode.SAME_STEP
         done = np.logical_or(terminated, truncated)
         for i, slot in enumerate(self._slots):
-            if (said := success_of(infos, i)) is None:
-                slot.stepped({})
-            else:
-                slot.stepped({SUCCESS[0]: said})
+            slot.stepped(success_of(infos, i))
             if done[i] and begins_at_once:
                 last = infos.get("final_obs")
                 if last is not None and last[i] is not None:
