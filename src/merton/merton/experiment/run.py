@@ -44,7 +44,8 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         """Open an existing run of an experiment; raises InputError if there is none at `path`."""
         self.path = path.resolve()
-        if is_of_episodes(_json_object(self.path / "run.json")):
+        about = _json_object(self.path / "run.json")
+        if is_of_episodes(about):
             raise InputError(
                 f"{path} is a run of episodes that another program carried out: Merton has no world to "
                 "carry them out in or to film them; `merton report`, `compare`, `gate` and `attribute` read what is "
@@ -52,7 +53,6 @@ class RunDirectory:
             )
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
-        about = _json_object(self.path / "run.json")
         self.spec = load(self.path / "experiment.yaml", ExperimentSpec, known_names(about, self.path / "run.json"))
         self.id = str(about.get("id", self.path.name))
 
