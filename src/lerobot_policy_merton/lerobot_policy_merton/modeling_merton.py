@@ -107,7 +107,7 @@ class MertonPolicy(PreTrainedPolicy):
 
 def rollouts(config: MertonConfig) -> Rollouts:
     """The episodes that the options ask for, recorded until the process ends if they are to be."""
-    condition = None if config.distortion is None else Condition(config.distortion, config.level if config.level else 0)
+    condition = None if config.distortion is None else Condition(config.distortion, config.level)
     if config.distortion is None and config.level:
         raise InputError(f"--policy.level={config.level} needs --policy.distortion")
     if config.run is None:
