@@ -100,6 +100,21 @@ async def read_body(reader: asyncio.StreamReader, head: Head, of_request: bool) 
     return body, body
 
 
+async def read_response(reader: asyncio.StreamReader, method: str) -> tuple[Head, bytes, bytes]:
+    """The next response to a request of this method, past those that announce one: its head, its bytes, its content.
+
+    Raises:
+        asyncio.IncompleteReadError, OSError: the connection has ended before it, or within it.
+        InputError: as `read_head` and `read_body`.
+    """
+    while (found := await read_head(reader)) is not None:
+        head, raw = found
+        if head.status >= 200:
+            sent, content = (b"", b"") if method == "HEAD" else await read_body(reader, head, of_request=False)
+            return head, raw + sent, content
+    raise asyncio.IncompleteReadError(b"", None)
+
+
 async def _chunks(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     raw, content = [], []
     total = 0

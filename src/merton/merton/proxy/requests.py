@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from merton.errors import InputError
 from merton.proxy.given import split_target
-from merton.proxy.heads import Head, read_body, read_head
+from merton.proxy.heads import Head, read_body, read_head, read_response
 from merton.proxy.protocols.base import Kind, Message, Reply
 from merton.proxy.relay import due
 from merton.proxy.shadow import Again
@@ -92,7 +92,7 @@ class Requests:
             writer.write(request + (shown if changed else sent_raw))
             await writer.drain()
             added_s = time.perf_counter() - began_s - distorting_s
-            answer, raw, reply = await self._answer(reader, head)
+            answer, raw, reply = await read_response(reader, head.first[0])
         except (OSError, asyncio.IncompleteReadError, InputError) as error:
             if running is not None:
                 self._stream_of(said).lost("the policy server went away")
@@ -165,20 +165,6 @@ class Requests:
                 await hang_up(self._streams[1])
             self._streams = await self._upstream.connect()
         return self._streams
-
-    async def _answer(self, reader: asyncio.StreamReader, request: Head) -> tuple[Head, bytes, bytes]:
-        """The head of the answer, all its bytes, and its content."""
-        while True:
-            found = await read_head(reader)
-            if found is None:
-                raise asyncio.IncompleteReadError(b"", None)
-            head, raw = found
-            if head.status >= 200:
-                break
-        if request.first[0] == "HEAD":
-            return head, raw, b""
-        sent, content = await read_body(reader, head, of_request=False)
-        return head, raw + sent, content
 
 
 def _is_act(target: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol as Shape
 
 from merton.errors import InputError
 from merton.proxy.frames import CLOSE, PING, PONG, Assembly, client_frame, close_code, read_frame
-from merton.proxy.heads import Head, read_body, read_head
+from merton.proxy.heads import read_head, read_response
 from merton.proxy.protocols.base import Protocol, Reply
 from merton.proxy.upstream import Streams, Upstream, hang_up
 
@@ -129,7 +129,7 @@ class Again:
                 try:
                     length = f"Content-Length: {len(payload)}\r\nConnection: close\r\n\r\n"
                     writer.write(self._request + length.encode() + payload)
-                    head, body = await response(reader)
+                    head, _, body = await read_response(reader, "POST")
                 finally:
                     await hang_up(writer)
         except (OSError, asyncio.IncompleteReadError, InputError) as error:
@@ -140,14 +140,6 @@ class Again:
 
     async def close(self) -> None:
         """There is nothing to close."""
-
-
-async def response(reader: asyncio.StreamReader) -> tuple[Head, bytes]:
-    """The next response, past those that announce one; raises InputError if there is none."""
-    while (found := await read_head(reader)) is not None:
-        if found[0].status >= 200:
-            return found[0], (await read_body(reader, found[0], of_request=False))[1]
-    raise InputError("the connection was closed")
 
 
 def _words(error: Exception) -> str:
