@@ -96,6 +96,32 @@ def test_a_dataset_without_instructions(toy: Path) -> None:
     assert folder.instructions(folder.episodes[0]) == [TASKS[0]] * FRAMES, "the table of episodes has it"
 
 
+@pytest.mark.parametrize("version", ["v3.0", "v2.1"])
+def test_a_task_that_the_table_does_not_have_is_a_sentence(tmp_path: Path, version: str) -> None:
+    toy = write_dataset(tmp_path / "toy", version, episodes=2)
+    if version == "v3.0":
+        file = toy / "meta/tasks.parquet"
+        parquet.write_table(parquet.read_table(file).slice(0, 1), file)
+    else:
+        file = toy / "meta/tasks.jsonl"
+        file.write_text(file.read_text().partition("\n")[0] + "\n")
+    folder = LeRobotFolder(toy)
+    assert folder.instructions(folder.episodes[0]) == [TASKS[0]] * FRAMES
+    with pytest.raises(InputError, match=rf"frame 0 of episode 1 has task 1, which meta/{file.name} does not have"):
+        folder.instructions(folder.episodes[1])
+
+
+def test_a_row_of_the_tasks_without_number_or_text_is_a_sentence(tmp_path: Path) -> None:
+    toy = write_dataset(tmp_path / "toy", "v2.1", episodes=1)
+    for line, text in (
+        ('{"task": "reach"}', "no task_index or no task"),
+        ('{"task_index": 0, "task": null}', "no text"),
+    ):
+        (toy / "meta/tasks.jsonl").write_text(f"{line}\n")
+        with pytest.raises(InputError, match=text):
+            _ = LeRobotFolder(toy).tasks
+
+
 def test_the_hash_is_of_the_content_and_not_of_the_place(toy: Path, tmp_path: Path) -> None:
     shutil.copytree(toy, tmp_path / "copy")
     assert dataset_sha256(tmp_path / "copy") == dataset_sha256(toy)

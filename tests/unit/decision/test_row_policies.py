@@ -113,6 +113,25 @@ def test_a_model_of_the_catalogue_behind_openpi_speaks_its_dialect(monkeypatch: 
 
 
 @pytest.mark.parametrize(
+    ("adapter", "cameras", "settings", "text"),
+    [
+        ("openvla_rest", (), {}, "/act takes one camera, and its entry names 0"),
+        ("openvla_rest", ("front", "hand"), {}, "/act takes one camera, and its entry names 2"),
+        ("openpi", (), {"dialect": "libero"}, "names no cameras"),
+        ("lerobot", ("front",), {"images": ["front"]}, "images is a table"),
+    ],
+)
+def test_an_entry_with_other_cameras_than_its_adapter_takes_is_a_sentence(
+    adapter: str, cameras: tuple[str, ...], settings: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = PolicyEntry(name="mine", description="", adapter=adapter, cameras=cameras, settings=settings,
+                        convention="libero_env")  # fmt: skip
+    monkeypatch.setitem(POLICIES._entries, "mine", entry)
+    with pytest.raises(InputError, match=f"mine: .*{text}"):
+        row_policy("mine", CAMERAS)
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("glance", "gives motions of the tool of Merton's cell"),

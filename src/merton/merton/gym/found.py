@@ -68,7 +68,7 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
         InputError: there is no picture, or none under one of the keys, and the text lists those that there are; or,
             without keys, something else that is seen would stay undistorted beside the pictures.
     """
-    paths = list(_paths(space, ()))
+    paths = list(_paths(space))
     ends = [_end(path) for path, _ in paths]
     places = tuple(
         PicturePlace(end if ends.count(end) == 1 else _joined(path), path, channels_first)
@@ -80,7 +80,7 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
             "gymnasium.wrappers.AddRenderObservation makes what is rendered one"
         )
     if keys is None:
-        if others := [_joined(path) for path in _other_pictures(space, ())]:
+        if others := [_joined(path) for path, box in _boxes(space) if _is_other(box)]:
             raise InputError(
                 f"{others[0]} has uint8 of another form than a picture, stacked or with transparency, and would stay "
                 f"undistorted: put the wrapper inside of the one that makes it, or choose by keys= from: "
@@ -100,31 +100,27 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
     return tuple(place for place in places if names[place].intersection(keys))
 
 
-def _other_pictures(space: spaces.Space[Any], path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
-    """Paths of what is seen, but is no picture: stacks of them, four channels. One channel is a mask or a depth."""
+def _is_other(box: spaces.Box) -> bool:
+    """Whether it is seen, but is no picture: a stack of them, four channels. One channel is a mask or a depth."""
+    shape = box.shape
+    return box.dtype == np.uint8 and (len(shape) > 3 or (len(shape) == 3 and not {1, 3} & {shape[0], shape[2]}))
+
+
+def _boxes(space: spaces.Space[Any], path: tuple[Key, ...] = ()) -> Iterator[tuple[tuple[Key, ...], spaces.Box]]:
+    """Path and space of every Box below a space, through Dict and Tuple."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         items = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, inner in items:
-            yield from _other_pictures(inner, (*path, key))
-        return
-    shape = space.shape if isinstance(space, spaces.Box) and space.dtype == np.uint8 else ()
-    if len(shape) > 3 or (len(shape) == 3 and not {1, 3} & {shape[0], shape[2]}):
-        yield path
+            yield from _boxes(inner, (*path, key))
+    elif isinstance(space, spaces.Box):
+        yield path, space
 
 
-def _paths(space: spaces.Space[Any], path: tuple[Key, ...]) -> Any:
+def _paths(space: spaces.Space[Any]) -> Iterator[tuple[tuple[Key, ...], bool]]:
     """(path, channels first) of every picture below a space."""
-    if isinstance(space, spaces.Dict):
-        for name, inner in space.spaces.items():
-            yield from _paths(inner, (*path, name))
-    elif isinstance(space, spaces.Tuple):
-        for number, inner in enumerate(space.spaces):
-            yield from _paths(inner, (*path, number))
-    elif isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3:
-        if space.shape[2] == 3:
-            yield path, False
-        elif space.shape[0] == 3:
-            yield path, True
+    for path, box in _boxes(space):
+        if box.dtype == np.uint8 and len(box.shape) == 3 and 3 in (box.shape[0], box.shape[2]):
+            yield path, box.shape[2] != 3
 
 
 def _end(path: tuple[Key, ...]) -> str:

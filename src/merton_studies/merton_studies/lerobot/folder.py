@@ -127,17 +127,31 @@ class LeRobotFolder:
 
     @cached_property
     def tasks(self) -> Mapping[int, str]:
-        """Number to instruction; empty if the dataset has none."""
-        if self.version != layout.NEWEST:
-            file = self.path / layout.TASKS_2
-            return {int(row["task_index"]): str(row["task"]) for row in json_lines(file)} if file.is_file() else {}
-        file = self.path / layout.TASKS
+        """Number to instruction; empty if the dataset has none.
+
+        Raises:
+            InputError: the table of tasks is torn, or a row of it has no number or no text.
+        """
+        file, column = self._tasks_file, "task"
         if not file.is_file():
             return {}
-        names = read_schema(file, ["task_index"]).names
-        column = next((name for name in ("task", "__index_level_0__") if name in names), "task")
-        rows = read_columns(file, ["task_index", column]).to_pylist()
-        return {int(row["task_index"]): str(row[column]) for row in rows}
+        if self.version != layout.NEWEST:
+            rows = json_lines(file)
+        else:
+            names = read_schema(file, ["task_index"]).names
+            column = next((name for name in ("task", "__index_level_0__") if name in names), "task")
+            rows = read_columns(file, ["task_index", column]).to_pylist()
+        try:
+            found = {int(row["task_index"]): row[column] for row in rows}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{file}: a row has no task_index or no task: {one_line(error, 80)}") from None
+        if empty := [number for number, task in found.items() if not isinstance(task, str)]:
+            raise InputError(f"{file}: the task of number {empty[0]} is no text")
+        return found
+
+    @property
+    def _tasks_file(self) -> Path:
+        return self.path / (layout.TASKS if self.version == layout.NEWEST else layout.TASKS_2)
 
     @cached_property
     def stats(self) -> Mapping[str, Any]:
@@ -190,11 +204,21 @@ class LeRobotFolder:
         return found
 
     def instructions(self, episode: Episode) -> list[str]:
-        """The instruction of each frame; "" where the dataset has none."""
+        """The instruction of each frame; "" where the dataset has none.
+
+        Raises:
+            InputError: a frame has the number of a task that is not in the table of tasks.
+        """
         if "task_index" not in self.features or not self.tasks:
             return [episode.tasks[0] if episode.tasks else ""] * episode.length
-        numbers = self.rows(episode, ["task_index"])["task_index"]
-        return [self.tasks.get(int(number), "") for number in numbers]
+        numbers = self.rows(episode, ["task_index"])["task_index"].ravel()
+        for frame, number in enumerate(numbers):
+            if number not in self.tasks:
+                raise InputError(
+                    f"{self.path / episode.data}: frame {frame} of episode {episode.index} has task {number}, which "
+                    f"{self._tasks_file.relative_to(self.path)} does not have: the dataset is damaged"
+                )
+        return [self.tasks[int(number)] for number in numbers]
 
     def pictures(
         self, episode: Episode, key: str, frames: Collection[int] | None = None, within: Path | None = None

@@ -108,13 +108,19 @@ def row_policy(name: str, cameras: Sequence[str]) -> RowPolicy:
 
 def _of_entry(entry: PolicyEntry, cameras: Sequence[str]) -> RowPolicy:
     if entry.adapter == "openpi":
+        if not entry.cameras:
+            raise InputError(f"{entry.name}: names no cameras, and a policy behind openpi is shown at least one")
         chosen = validated(OpenPiSettings, dict(entry.settings), f"the settings of {entry.name}")
         return _OpenPiRows(entry.name, chosen, [key_of(camera, cameras) for camera in entry.cameras], entry.prompt)
     if entry.adapter == "openvla_rest":
+        if len(entry.cameras) != 1:
+            raise InputError(f"{entry.name}: /act takes one camera, and its entry names {len(entry.cameras)}")
         act = validated(ActSettings, dict(entry.settings), f"the settings of {entry.name}")
         return _ActRows(entry.name, act, key_of(entry.cameras[0], cameras), entry.unnorm_key, entry.prompt)
     if entry.adapter == "lerobot":
         images = entry.settings.get("images", {})
+        if not isinstance(images, dict):
+            raise InputError(f"{entry.name}: images is a table of the checkpoint's names and cameras, got {images!r}")
         keys = {key: key if key in cameras else key_of(camera, cameras) for key, camera in images.items()}
         return _LeRobotRows(entry.name, entry.checkpoint, entry.revision, keys)
     raise InputError(f"{entry.name!r} gives motions of the tool of Merton's cell, no rows of a data set: name {FORMS}")
