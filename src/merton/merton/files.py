@@ -11,15 +11,17 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, BinaryIO
 
 from merton.errors import FileError, InfrastructureError, InputError, MissingDependencyError
 
 UNFINISHED = ".unfinished"
-"""Ending of the drafts of `written_whole` and `made_once`; only a killed process leaves one behind."""
+"""Ending of the drafts of `written_whole`, `made_once` and `swapped_folder`; only a kill leaves one behind."""
 
 _DRAFTS = itertools.count()
 _FOLDERS = {"merton_description": ("urdf",), "merton_bringup": ("config", "launch")}
@@ -102,6 +104,39 @@ def made_once(path: Path, make: Callable[[Path], object]) -> None:
             os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def swapped_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `folder` when the block ends: the old content or all of the new.
+
+    The new one lies beside it, under a hidden name that ends in `UNFINISHED`. The old one is moved to such a name, and
+    removed when the new one stands in its place: a process that is killed between the two loses neither. If the block
+    raises, `folder` stays as it was.
+
+    Args:
+        folder: need not exist; the folders that it lies in are made.
+
+    Raises:
+        OSError: the new folder cannot be made, or put there.
+    """
+    token = token_hex(8)  # a process of another container may have this one's id
+    draft, old = (folder.absolute().with_name(f".{token}.{which}{UNFINISHED}") for which in ("new", "old"))
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        had_one = folder.exists()
+        if had_one:
+            os.rename(folder, old)
+        try:
+            os.rename(draft, folder)
+        except OSError:
+            if had_one:
+                os.rename(old, folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def refuse_overwriting(out: Path, inputs: Iterable[Path]) -> None:

@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import shlex
+import subprocess
 import sys
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -31,7 +33,16 @@ from merton.errors import (
     studies_line,
 )
 from merton.experiment.plan import ExperimentSpec
-from merton.files import UNFINISHED, claim_folder, refuse_filled, resource, whole_lines, write_file, written_whole
+from merton.files import (
+    UNFINISHED,
+    claim_folder,
+    refuse_filled,
+    resource,
+    swapped_folder,
+    whole_lines,
+    write_file,
+    written_whole,
+)
 from merton.registry import Registry
 from merton.seeding import derive_seed, generator
 from merton.world import geometry, tasks
@@ -282,6 +293,48 @@ def _interrupted(path: Path, durable: bool) -> None:
     with written_whole(path, durable) as file:
         file.write(b"ne")
         raise KeyboardInterrupt
+
+
+def _swapped(folder: Path, content: bytes, after: Callable[[], object] = bool) -> None:
+    with swapped_folder(folder) as draft:
+        (draft / "file").write_bytes(content)
+        after()
+
+
+def test_a_folder_is_swapped_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / ("n" * 255)
+    _swapped(folder, b"old", lambda: folder.exists() and pytest.fail("it is there too early"))
+    with pytest.raises(ZeroDivisionError):
+        _swapped(folder, b"ne", lambda: 1 // 0)
+    assert (folder / "file").read_bytes() == b"old"
+    (folder / "further").write_bytes(b"")
+    _swapped(folder, b"new")
+    assert [one.name for one in folder.iterdir()] == ["file"]
+    assert (folder / "file").read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_swap_that_is_killed_loses_neither_folder(tmp_path: Path, which: int) -> None:
+    """Killed as it gives the first and the second new name: both are there whole, beside each other."""
+    _swapped(tmp_path / "site", b"old")
+    program = f"""
+import os, pathlib
+from merton.files import swapped_folder
+given, calls = os.rename, []
+def killed(*names):
+    calls.append(names)
+    if len(calls) == {which}:
+        os._exit(9)
+    given(*names)
+os.rename = killed
+with swapped_folder(pathlib.Path({str(tmp_path / "site")!r})) as draft:
+    (draft / "file").write_bytes(b"new")
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    assert sorted(file.read_bytes() for file in tmp_path.glob("*/file")) == [b"new", b"old"]
+    _swapped(tmp_path / "site", b"newer")
+    assert (tmp_path / "site/file").read_bytes() == b"newer"
 
 
 @pytest.mark.parametrize("durable", [True, False])

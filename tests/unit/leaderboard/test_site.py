@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError
+from merton.files import UNFINISHED
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, share_cell
 from merton.leaderboard.site import figures, frame, record_extras, run_directories, view, write_site, writer
 from merton.leaderboard.site.footnotes import Footnotes
@@ -409,7 +410,7 @@ def test_a_site_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
     real = os.rename
 
     def full(source: Path, target: Path) -> None:
-        if Path(target).name == "site" and Path(source).name.endswith(".part"):
+        if Path(target).name == "site" and Path(source).name.endswith(f".new{UNFINISHED}"):
             raise OSError(28, "No space left on device")
         real(source, target)
 

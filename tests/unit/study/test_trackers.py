@@ -22,7 +22,7 @@ from merton.results.store import ResultStore
 from merton.statistics.means import mean_interval
 from merton.study.report import write_report
 from merton.study.trackers import targets
-from merton.study.trackers.content import Content, content
+from merton.study.trackers.content import Content, content, plain
 
 ID = "quickstart-20260314-092653"
 AGENTS = ("servo", "hold")
@@ -82,6 +82,21 @@ def expected(run: Path, score: str, agent: str, distortion: str, level: int) -> 
     values = [value / scale for _, value in found]
     low, high = mean_interval(values, [scene for scene, _ in found])
     return scale * sum(values) / len(values), scale * low, scale * high, len(values)
+
+
+def test_names_of_agents_stay_distinct(tmp_path: Path) -> None:
+    """`a+b` and `a_b` are two agents, and `..` is a name like any other and no folder."""
+    names = ("a+b", "a_b", "a.b", "a b", "a/b", "..", "", "x" * 200, "x" * 201)
+    assert len({plain(name) for name in names}) == len(names)
+    assert plain("a_b") == "a_b"
+    assert not {plain(name) for name in names} & {"..", ".", ""}
+    run = tmp_path / "first"
+    make_fake_run(run, agents=("a+b", "a_b"), distortions=("jpeg",), tasks=("pick",), seeds=2)
+    write_report(run)
+    found = content(run)
+    (_, values), *_ = found.by_level()
+    assert {name.split("/")[1] for name in values} == {plain("a+b"), "a_b"}
+    assert {name for name in found.summary if name.startswith("drop/")} == {f"drop/{plain('a+b')}", "drop/a_b"}
 
 
 CASES = [

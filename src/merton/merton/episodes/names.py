@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from merton.errors import InputError
+from merton.results.text import plain_name
 from merton.world.splits import unit_of
 
 LONGEST = 64
@@ -43,7 +44,4 @@ def _safe(kind: str, name: str, reserved: bool = False) -> str:
 
 def safe_part(name: str) -> str:
     """The name of a design of parts as a folder's: a long one, of many steps, ends in 8 digits of its SHA-256."""
-    plain = re.sub(r"[^A-Za-z0-9_.+-]+", "-", name)
-    if plain == name and len(name) <= LONGEST:
-        return name
-    return f"{plain[: LONGEST - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return plain_name(name, "[^A-Za-z0-9_.+-]", LONGEST)

@@ -77,6 +77,23 @@ def distinct_names(ids: Iterable[str], limit: int) -> dict[str, str]:
     return shown
 
 
+def plain_name(name: str, unusual: str, longest: int, filler: str = "-") -> str:
+    """A name in the characters that another program or a file system takes; distinct names stay distinct.
+
+    A name that has these alone stays as it is. Another one, an empty or longer one, or one that begins with a dot, ends in 8
+    digits of its SHA-256.
+
+    Args:
+        unusual: a regular expression of the characters that are replaced by `filler`, runs of them by one.
+        longest: characters of the result, 20 or more.
+    """
+    plain = re.sub(f"(?:{unusual})+|^[.]+", filler, name)
+    if name and plain == name and len(name) <= longest:
+        return name
+    digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain[: longest - 9]}{filler}{digits}"
+
+
 def _without_middle(text: str, limit: int) -> str:
     head = limit // 2
     return text if len(text) <= limit else f"{text[:head]}…{text[head + 1 - limit :]}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from merton.errors import InfrastructureError, InputError
+from merton.files import swapped_folder
 from merton.leaderboard.board import Board
 from merton.leaderboard.site.record_extras import RecordExtras, read_extras, read_submissions, run_directories
 from merton.leaderboard.site.run_trials import RunTrials
@@ -53,16 +53,11 @@ def write_site(
     view = View(snapshot, published, title)
     shown = {snapshot.cases[index].id for index in view.shown}
     trials = RunTrials([Path(run) for run in images], shown)
-    draft = target.absolute().with_name(f".{target.absolute().name}.{os.getpid()}.part")
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        SiteWriter(snapshot, draft, view, trials, served).write(extras)
-        _replace(target, draft)
+        with swapped_folder(target) as draft:
+            SiteWriter(snapshot, draft, view, trials, served).write(extras)
     except OSError as error:
         raise InfrastructureError(f"cannot write the site into {target}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return target / "index.html"
 
 
@@ -91,18 +86,3 @@ def _check_target(target: Path) -> None:
     is_site = (target / "board.json").is_file() and (target / "assets" / "site.css").is_file()
     if target.is_dir() and not is_site and any(target.iterdir()):
         raise InputError(f"{target} holds other files: choose a folder that is new, empty, or holds a site")
-
-
-def _replace(target: Path, draft: Path) -> None:
-    """Put the finished draft in the place of the target; the old site is removed only after that."""
-    old = draft.with_name(f"{draft.name}.old")
-    had_one = target.exists()
-    if had_one:
-        os.rename(target, old)
-    try:
-        os.rename(draft, target)
-    except OSError:
-        if had_one:
-            os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -18,6 +17,7 @@ from merton.results import trial_files
 from merton.results.export import table_rows
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
+from merton.results.text import plain_name
 from merton.statistics.means import mean_interval
 from merton.study import beside, outputs, sections
 
@@ -28,7 +28,8 @@ FILES = (
     *("run.json", "experiment.yaml", "design.yaml"),
 )
 """The files of a run that a tracker keeps beside its curves, as far as there are."""
-_UNUSUAL = re.compile(r"[^A-Za-z0-9_.-]")
+LONGEST = 80
+"""Characters of a name: three of them are one of MLflow, which takes 250."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ _SPECIFICATIONS = ("experiment_sha256", "design_sha256", "seed")
 
 
 def plain(name: str) -> str:
-    """A name as every tracker takes it: letters, digits, points, dashes and underscores."""
-    return _UNUSUAL.sub("_", name)
+    """A name as every tracker takes it: letters, digits, points, dashes, underscores; distinct ones stay distinct."""
+    return plain_name(name, "[^A-Za-z0-9_.-]", LONGEST, "_")
 
 
 def content(run: Path) -> Content:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from merton.errors import require
+from merton.results.text import plain_name
 from merton.study.trackers.content import Content
 
 EXPERIMENT = "merton"
@@ -93,9 +94,8 @@ def _fill(client: Any, entities: Any, id: str, run: Content) -> None:
 
 
 def _key(name: str) -> str:
-    """A setting's name with the characters that MLflow takes."""
-    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-./ ") else "_" for letter in name)
-    return kept[:LONGEST_KEY]
+    """A setting's name with the characters that MLflow takes; distinct ones stay distinct."""
+    return plain_name(name, "[^A-Za-z0-9_./ -]", LONGEST_KEY, "_")
 
 
 def _portions(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:

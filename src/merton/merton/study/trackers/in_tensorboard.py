@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from secrets import token_hex
 
 from merton.errors import InfrastructureError, InputError, require
-from merton.files import UNFINISHED
+from merton.files import swapped_folder
 from merton.results.trial_files import json_object
 from merton.study.trackers.content import Content, Table, plain
 
@@ -35,20 +34,14 @@ def log(run: Content, where: str) -> str:
             raise InputError(f"{folder} is there and has not this run: choose another folder, or remove it")
         if known == about:
             return f"TensorBoard: {folder} has this run already"
-    draft = folder.with_name(f".{folder.name}.{token_hex(8)}{UNFINISHED}")
     try:
-        draft.mkdir(parents=True)
-        _write(run, draft, writer.SummaryWriter)
-        for file in run.files:
-            shutil.copyfile(file, draft / file.name)
-        (draft / MARK).write_text(json.dumps(about), encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.rename(folder)
+        with swapped_folder(folder) as draft:
+            _write(run, draft, writer.SummaryWriter)
+            for file in run.files:
+                shutil.copyfile(file, draft / file.name)
+            (draft / MARK).write_text(json.dumps(about), encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return f"TensorBoard: {folder}; tensorboard --logdir {where} shows it"
 
 
