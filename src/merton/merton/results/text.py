@@ -80,8 +80,8 @@ def distinct_names(ids: Iterable[str], limit: int) -> dict[str, str]:
 def plain_name(name: str, unusual: str, longest: int, filler: str = "-") -> str:
     """A name in the characters that another program or a file system takes; distinct names stay distinct.
 
-    A name that has these alone stays as it is. Another one, an empty or longer one, or one that begins with a dot, ends in 8
-    digits of its SHA-256.
+    A name that has these alone stays as it is. Another one, an empty or longer one, or one that begins with a dot, ends
+    in 8 digits of its SHA-256.
 
     Args:
         unusual: a regular expression of the characters that are replaced by `filler`, runs of them by one.
