@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from episodes_folder import make_episodes_run
 from fake_run import make_fake_run
 from typer.testing import CliRunner
 
@@ -194,6 +195,25 @@ def test_a_case_shows_images_answers_and_outcomes(site: Path) -> None:
         "no picture was stored" in Page(site / "cases" / "pick.0.jpeg.1.html").text
     )  # fake_run stores those of level 5
     assert len(list((site / "cases").iterdir())) == 10
+
+
+def test_a_case_of_another_program_has_no_column_in_which_nothing_was_measured(site: Path, tmp_path: Path) -> None:
+    def headings(page: Path) -> list[str]:
+        table = page.read_text(encoding="utf-8").partition('class="answers"')[2].partition("</thead>")[0]
+        return re.findall(r"<th[^>]*>([^<]*)</th>", table)
+
+    run = make_episodes_run(tmp_path, scenes=3)
+    with open_record(run, read_only=True) as store:
+        write_site(snapshots.take(store), tmp_path / "site", store)
+    cases = [page for page in (tmp_path / "site/cases").iterdir() if headings(page)]
+    assert cases
+    for page in cases:
+        shown = headings(page)
+        assert shown in (["agent", "outcome"], ["agent", "outcome", "decision"]), page.name
+        assert "not stored" not in page.read_text(encoding="utf-8")
+    answers = ["answer to the reference image", "answer to the distorted image"]
+    stages = ["cognition", "decision", "execution"]
+    assert headings(site / "cases" / "pick.0.jpeg.5.html") == ["agent", "outcome", *stages, *answers]
 
 
 def test_an_agent_shows_its_profile_its_gaps_and_every_case(site: Path) -> None:

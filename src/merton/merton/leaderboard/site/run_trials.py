@@ -16,6 +16,8 @@ from merton.results.store import ResultStore
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, shown_answers, shown_text, trial_detail
 
+STAGES = ("cognition", "decision", "execution")
+
 
 @dataclass(frozen=True)
 class AgentTrial:
@@ -45,6 +47,16 @@ class CaseTrials:
     camera: str
     pictures: tuple[bytes | None, bytes | None]
     trials: tuple[AgentTrial, ...]
+
+    @property
+    def scores(self) -> list[str]:
+        """The stages of which some agent has a score: another program's episodes have a decision at most."""
+        return [name for name in STAGES if any(getattr(trial.record, name) is not None for trial in self.trials)]
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether an answer to one of the pictures is stored."""
+        return any(any(trial.answers) for trial in self.trials)
 
 
 class RunTrials:
