@@ -249,6 +249,8 @@ def test_attribute_says_how_much_is_recorded_and_what_is_missing(tmp_path: Path)
     assert "no placebo is recorded" in output
     page = (tmp_path / "parts" / "attribution.html").read_text()
     assert "loss of progress" not in page
+    assert "it carried out no placebo" in page
+    assert "a drawn part of the others" not in page
     for words, says in ((("--by", "stages"), "axis of episodes"), (("--workers", "2"), "leave --workers out")):
         code, output = merton("attribute", tmp_path / "parts", *words)
         assert code != 0
