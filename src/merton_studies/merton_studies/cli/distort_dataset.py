@@ -47,7 +47,8 @@ def distort_dataset_command(
         raise InputError("name either --distort TYPE@LEVEL, such as --distort lens_blur@3, or a --design")
     if design is not None and (cameras or seed):
         raise InputError("a design has its own cameras and seed: leave --cameras and --seed out")
-    keys = list(LeRobotFolder(source).cameras)
+    folder = LeRobotFolder(source)
+    keys = list(folder.cameras)
     plan, named = _plan(distort or (), clean, seed) if design is None else _plan_of(design, clean)
     chosen = [key_of(name, keys) for name in cameras or named] or None
     with progress("files") as move:
@@ -58,6 +59,8 @@ def distort_dataset_command(
         f"{len(made.conditions)} episodes, {clean_episodes} of them clean; {made.files} files with distorted "
         f"pictures{kept}. Conditions: {out / CONDITIONS}"
     )
+    if others := [*folder.depth, *folder.other]:
+        print_out(f"left as they are, because they have no three channels of colour: {', '.join(others)}")
     for setting, psnr_db in made.psnr_db.items():
         print_out(f"{setting.name}: a distorted picture and the one in its video, at least {psnr_db:.1f} dB")
     print_out(f'load it: LeRobotDataset("me/distorted", root="{out}")')

@@ -29,7 +29,7 @@ from merton.results.csv_writer import write_csv
 from merton_studies.lerobot import layout
 from merton_studies.lerobot.card import with_section
 from merton_studies.lerobot.conditions import Plan, dealt
-from merton_studies.lerobot.folder import Episode, LeRobotFolder, dataset_sha256
+from merton_studies.lerobot.folder import Episode, LeRobotFolder, dataset_sha256, files_in
 from merton_studies.lerobot.rewriting import Done, Work, rewritten
 from merton_studies.lerobot.summaries import renew_statistics
 
@@ -184,10 +184,10 @@ def _noted(note: Path, work: Work, out: Path) -> Done | None:
 
 def _copy_rest(source: Path, out: Path, made: Collection[Path]) -> None:
     """Every other file as it is, without hidden ones and info.json, which comes last."""
-    for file in sorted(source.rglob("*")):
+    for file in files_in(source):
         inside = file.relative_to(source)
         hidden = any(part.startswith(".") for part in inside.parts)
-        if hidden or not file.is_file() or inside in made or inside == layout.INFO:
+        if hidden or inside in made or inside == layout.INFO:
             continue
         (out / inside).parent.mkdir(parents=True, exist_ok=True)
         with written_whole(out / inside, durable=False) as target, file.open("rb") as content:

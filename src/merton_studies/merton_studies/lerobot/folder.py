@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,34 +23,13 @@ from merton.results.parquet import read_columns, read_rows, read_schema
 from merton.results.text import one_line
 from merton.world.observation import Image
 from merton_studies.lerobot import layout
+from merton_studies.lerobot.cameras import Camera, cameras_of
 
+FRAME = "frame_index"
 TIMESTAMP_ERROR_S = 0.001
 """A picture's time in its video may differ by so much from its row's [s]. LeRobot allows 0.0001 s, but a timestamp of
 an hour is a float32 of 0.0002 s."""
 NUMBERS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool")
-
-
-@dataclass(frozen=True)
-class Camera:
-    """A feature with colour pictures.
-
-    Attributes:
-        key: name of the feature, such as "observation.images.top".
-        is_video: it is stored as videos; else as pictures in the tables.
-        height_px, width_px: as the feature declares.
-        info: of its videos, as info.json has it.
-    """
-
-    key: str
-    is_video: bool
-    height_px: int
-    width_px: int
-    info: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The key without the beginning that all cameras share: "top"."""
-        return self.key.removeprefix(layout.IMAGES)
 
 
 @dataclass(frozen=True)
@@ -82,8 +62,10 @@ class LeRobotFolder:
         version: one of `layout.VERSIONS`.
         fps: frames a second.
         features: name to dtype, shape and names.
-        cameras: key to camera, without those of depth.
-        depth: keys of the cameras of depth, which are not read.
+        cameras: key to camera, without those of depth and of other than three channels.
+        depth: keys of the cameras that are marked as depth, which are not read.
+        other: keys of the further ones whose pictures do not have three channels, which are not read either: one
+            channel is grey or an unmarked depth, and no distortion is defined on the latter.
 
     Raises:
         InputError: no dataset, another version, or an info.json that cannot be used; the sentence says which.
@@ -101,14 +83,12 @@ class LeRobotFolder:
                 f"those that are read: {', '.join(layout.VERSIONS)}"
             )
         fps, features = self.info.get("fps"), self.info.get("features")
-        if not isinstance(fps, int | float) or not math.isfinite(fps) or fps <= 0:
+        if not isinstance(fps, int | float) or isinstance(fps, bool) or not math.isfinite(fps) or fps <= 0:
             raise InputError(f"{path / layout.INFO}: fps must be a number > 0, got {fps!r}")
         if not isinstance(features, dict) or not all(isinstance(one, dict) for one in features.values()):
             raise InputError(f"{path / layout.INFO}: features must be a table of features")
         self.fps, self.features = float(fps), features
-        self.depth = tuple(key for key, one in features.items() if _is_picture(one) and _is_depth(one))
-        cameras = {key: one for key, one in features.items() if _is_picture(one) and key not in self.depth}
-        self.cameras = {key: _camera(key, one, path) for key, one in cameras.items()}
+        self.cameras, self.depth, self.other = cameras_of(features, path / layout.INFO)
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
@@ -121,8 +101,11 @@ class LeRobotFolder:
         if not rows:
             raise InputError(f"{self.path} has no episode")
         found = [self._episode(row) for row in rows]
-        if [one.index for one in found] != list(range(len(found))):
-            raise InputError(f"{self.path}: the numbers of its episodes are not 0 to {len(found) - 1}, each once")
+        if wrong := [(place, one.index) for place, one in enumerate(found) if one.index != place]:
+            raise InputError(
+                f"{self.path}: the numbers of its episodes are not 0 to {len(found) - 1}, each once: {wrong[0][1]} "
+                f"stands where {wrong[0][0]} is expected"
+            )
         return tuple(found)
 
     @cached_property
@@ -183,7 +166,7 @@ class LeRobotFolder:
                     raise ValueError
             except ValueError:
                 raise InputError(
-                    f"{episode.data}: {name!r} of episode {episode.index} has rows of other lengths"
+                    f"{episode.data}: {name!r} of episode {episode.index} has rows of other lengths, or empty ones"
                 ) from None
         return found
 
@@ -198,7 +181,7 @@ class LeRobotFolder:
             try:
                 found.append(np.array(read_columns(self.path / file, [name]).column(name).to_pylist()))
             except ValueError:
-                raise InputError(f"{file}: {name!r} has rows of other lengths") from None
+                raise InputError(f"{file}: {name!r} has rows of other lengths, or empty ones") from None
             if found[-1].dtype == object:
                 raise InputError(f"{file}: {name!r} has rows without numbers")
         return found
@@ -289,16 +272,25 @@ class LeRobotFolder:
 
     def inside(self, relative: str) -> Path:
         """A path in the folder; raises InputError for one that leads out of it."""
-        if not (self.path / relative).resolve().is_relative_to(self.path.resolve()):
+        place = os.path.normpath(relative)  # of links nothing is asked: the files of a hub's cache are links
+        if os.path.isabs(place) or place.split(os.sep)[0] == os.pardir:
             raise InputError(f"{self.path} names a file outside of itself: {one_line(relative, 80)}")
         return Path(relative)
 
     def _table(self, episode: Episode, columns: Collection[str]) -> Any:
-        table = read_rows(self.path / episode.data, list(columns), "episode_index", episode.index)
+        """Columns of the rows of an episode, which stand in the order of its frames: LeRobot reads them by place."""
+        order = [FRAME] if FRAME in self.features else []
+        wanted = list(dict.fromkeys([*columns, *order]))
+        table = read_rows(self.path / episode.data, wanted, "episode_index", episode.index)
         if len(table) != episode.length:
             raise InputError(
                 f"{self.path / episode.data} has {len(table)} frames of episode {episode.index}, which has "
                 f"{episode.length} by the table of episodes"
+            )
+        if order and np.array(table.column(FRAME).to_pylist()).ravel().tolist() != list(range(episode.length)):
+            raise InputError(
+                f"{self.path / episode.data}: the rows of episode {episode.index} are not its frames 0 to "
+                f"{episode.length - 1} in this order, by {FRAME!r}: the dataset is damaged"
             )
         return table
 
@@ -348,12 +340,18 @@ class LeRobotFolder:
 def dataset_sha256(folder: Path) -> str:
     """Of the content of meta, and of name and size of each further file: the same for a copy, quick for a large one."""
     found = hashlib.sha256()
-    for file in sorted(one for part in ("meta", "data", "videos") for one in (folder / part).rglob("*")):
-        if file.is_file():
-            inside = file.relative_to(folder).as_posix()
+    for file in files_in(folder):
+        inside = file.relative_to(folder).as_posix()
+        if inside.startswith(("meta/", "data/", "videos/")):
             detail = file_sha256(file) if inside.startswith("meta/") else str(file.stat().st_size)
             found.update(f"{inside} {detail}\n".encode())
     return found.hexdigest()
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All files below a folder, sorted; those behind links, as for videos on another disk, too."""
+    return sorted(file for place, _, names in os.walk(folder, followlinks=True) for name in names
+                  if (file := Path(place, name)).is_file())  # fmt: skip
 
 
 def json_lines(file: Path) -> list[dict[str, Any]]:
@@ -387,26 +385,3 @@ def _json(file: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{file} is no JSON object")
     return found
-
-
-def _is_picture(feature: Mapping[str, Any]) -> bool:
-    return feature.get("dtype") in ("video", "image")
-
-
-def _is_depth(feature: Mapping[str, Any]) -> bool:
-    """As lerobot 0.6.1 tells it, with the names of earlier versions."""
-    marks = [feature.get(name) or {} for name in ("info", "video_info")]
-    return any(mark.get("is_depth_map") or mark.get("video.is_depth_map") for mark in marks)
-
-
-def _camera(key: str, feature: Mapping[str, Any], path: Path) -> Camera:
-    """A camera, whose shape may be declared with the channels first or last: the pictures are as they are stored."""
-    shape, names = feature.get("shape"), feature.get("names")
-    if not isinstance(shape, list) or len(shape) != 3 or not all(isinstance(one, int) and one > 0 for one in shape):
-        raise InputError(
-            f"{path / layout.INFO}: the shape of {key!r} must be height, width and channels, got {shape!r}"
-        )
-    first = str(names[0]).startswith("channel") if isinstance(names, list) and names else shape[0] in (1, 3, 4)
-    height, width = shape[1:] if first else shape[:2]
-    info = feature.get("info") or feature.get("video_info") or {}
-    return Camera(key, feature["dtype"] == "video", height, width, info)

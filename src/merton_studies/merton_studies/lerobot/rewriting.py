@@ -21,10 +21,10 @@ from merton.perception.images import decode_image, encode_image
 from merton.perception.quality import measure
 from merton.perception.videos import open_video
 from merton.recording.video import VideoForm, write_video_like
-from merton.results.parquet import parquet_writer, require_pyarrow
+from merton.results.parquet import parquet_writer, read_schema, require_pyarrow
 from merton.world.observation import Image
 from merton_studies.lerobot.conditions import pictures_of
-from merton_studies.lerobot.folder import Episode, LeRobotFolder
+from merton_studies.lerobot.folder import FRAME, Episode, LeRobotFolder
 
 Shades = NDArray[np.int64]
 COUNTED_FOR_KEYS = 200
@@ -146,11 +146,12 @@ def _table(work: Work, folder: LeRobotFolder, target: Path) -> Done:
     source = work.source / work.file
     shown = work.pictures()
     shades: dict[tuple[int, str], Shades] = {}
+    read_schema(source, ["episode_index", FRAME, *work.keys])
     opened = arrow.parquet.ParquetFile(source)
     with written_whole(target) as file, parquet_writer(file, opened.schema_arrow) as writer:
         for group in range(opened.num_row_groups):
             table = opened.read_row_group(group)
-            indices = (table.column(name).to_pylist() for name in ("episode_index", "frame_index"))
+            indices = (table.column(name).to_pylist() for name in ("episode_index", FRAME))
             places = list(zip(*indices, strict=True))
             for key in work.keys:
                 cells = table.column(key).to_pylist()
@@ -167,8 +168,11 @@ def _table(work: Work, folder: LeRobotFolder, target: Path) -> Done:
 def _cell(
     folder: LeRobotFolder, shown: EpisodePictures, key: str, frame: int, cell: Any, shades: Shades
 ) -> dict[str, Any]:
-    content = folder.stored_picture(cell)
-    picture = decode_image(content)
+    try:
+        content = folder.stored_picture(cell)
+        picture = decode_image(content)
+    except InputError as error:
+        raise InputError(f"{folder.path}: a picture of {key!r} in frame {frame} of an episode: {error}") from None
     seen = shown.show(frame, key, picture)
     _count(seen, shades)
     changed = content if seen is picture else encode_image(seen)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from merton.errors import InputError
 from merton.files import write_file
 from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton_studies.lerobot import layout
@@ -33,10 +34,13 @@ def renew_statistics(folder: LeRobotFolder, out: Path, keys: Collection[str], do
         _rows_of_episodes(folder, out, keys, shades)
     elif (file := folder.path / layout.EPISODES_STATS_2).is_file():
         lines = json_lines(file)
-        for line in lines:
+        for at, line in enumerate(lines, 1):
+            number, stats = line.get("episode_index"), line.get("stats")
+            if not isinstance(stats, dict) or number not in range(len(folder.episodes)):
+                raise InputError(f"{file}, line {at}: is no statistics of one of the {len(folder.episodes)} episodes")
             for key in keys:
-                found = of_shades(shades[line["episode_index"], key], folder.episodes[line["episode_index"]].length)
-                line["stats"][key] = _as_before(found, line["stats"].get(key))
+                found = of_shades(shades[number, key], folder.episodes[number].length)
+                stats[key] = _as_before(found, stats.get(key))
         write_file(out / layout.EPISODES_STATS_2, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
 

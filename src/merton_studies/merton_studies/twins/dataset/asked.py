@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -180,7 +179,7 @@ def asked_episode(
     frames = range(0, episode.length, every)
     vectors = folder.rows(episode, folder.vectors(prefix=layout.OBSERVATION))
     tasks = folder.instructions(episode)
-    columns = math.prod(folder.features[layout.ACTION]["shape"])
+    columns = folder.rows(episode, [layout.ACTION])[layout.ACTION][0].size
     shown = {setting: pictures_of(setting, number, seed) for setting in settings}
     in_order = any(one.stream is not None for one in shown.values())  # a fault of time needs every frame
     asked = []

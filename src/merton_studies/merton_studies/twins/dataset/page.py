@@ -20,13 +20,11 @@ from merton.world.observation import Image
 from merton_studies.lerobot.conditions import pictures_of
 from merton_studies.lerobot.folder import LeRobotFolder
 from merton_studies.twins.dataset.asked import together
-from merton_studies.twins.dataset.scores import DatasetTwins, Mean, ScoredFrame, SettingScore
+from merton_studies.twins.dataset.scores import UNCHANGED, DatasetTwins, Mean, ScoredFrame, SettingScore
 from merton_studies.twins.page import embedded
 
 MOST_FIGURES = 24
 """So many settings have pictures on the page, those that changed most; all are in the tables."""
-UNCHANGED = 0.995
-"""A mean likeness that is written as 1.00: the answers are those on the clean pictures."""
 _WIDTH, _HEIGHT, _EDGE = 300.0, 90.0, 6.0
 
 

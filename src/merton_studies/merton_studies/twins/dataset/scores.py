@@ -19,6 +19,9 @@ from merton_studies.lerobot import layout
 from merton_studies.lerobot.folder import LeRobotFolder
 from merton_studies.twins.dataset.asked import Answer, AskedFrame
 
+UNCHANGED = 0.995
+"""A mean likeness that is written as 1.00."""
+
 
 @dataclass(frozen=True)
 class ScoredFrame:
@@ -77,7 +80,7 @@ class SettingScore:
         to_clean, to_recorded: means; None if no frame has one.
         worse: how much less alike to the recorded actions the answers are than those on the clean pictures; paired.
         to_chance: share of the way from 1 to the floor of chance, which the mean has gone: 0 as clean, 1 as the answer
-            to another episode's frame; None without that floor.
+            to another episode's frame; None without that floor, or where it is `UNCHANGED`: there is no way then.
         no_action: frames with an answer on the clean pictures and none on the distorted ones.
         least: the frame with the answer least like the clean one; None if no frame has one.
     """
@@ -124,8 +127,11 @@ def spread_of(folder: LeRobotFolder) -> Spread:
     """
     if layout.ACTION not in folder.vectors([layout.ACTION]):
         raise InputError(f"{folder.path} has no feature {layout.ACTION!r} of numbers: there is nothing to compare with")
+    tables = folder.columns_of_all(layout.ACTION)
+    if not all(np.isfinite(rows).all() for rows in tables):
+        raise InputError(_not_finite(folder))
     try:
-        spread = Spread.of([_rows(rows) for rows in folder.columns_of_all(layout.ACTION)])
+        spread = Spread.of([_rows(rows) for rows in tables])
     except InputError as error:
         raise InputError(f"{folder.path}, {layout.ACTION!r}: {error}") from None
     if not (spread.width > 0).any():
@@ -133,6 +139,18 @@ def spread_of(folder: LeRobotFolder) -> Spread:
             f"{folder.path}: no column of {layout.ACTION!r} varies, so there is no unit to compare actions in"
         )
     return spread
+
+
+def _not_finite(folder: LeRobotFolder) -> str:
+    """A sentence on the first action that is not finite."""
+    for episode in folder.episodes:
+        wrong = np.argwhere(~np.isfinite(_rows(folder.rows(episode, [layout.ACTION])[layout.ACTION])))
+        if len(wrong):
+            return (
+                f"{folder.path / episode.data}: {layout.ACTION!r} of episode {episode.index}, frame {wrong[0][0]}, is "
+                "not finite: there is nothing to compare with"
+            )
+    return f"{folder.path}: {layout.ACTION!r} is not finite in a row of no episode"
 
 
 def scored(
@@ -234,7 +252,7 @@ def _setting(setting: Setting, frames: Sequence[ScoredFrame], floors: Floors) ->
     ]
     halved = _mean([((1.0 + worse) / 2.0, episode) for worse, episode in pairs])
     to_chance = None
-    if to_clean is not None and floors.chance is not None and floors.chance.value < 1.0:
+    if to_clean is not None and floors.chance is not None and floors.chance.value < UNCHANGED:
         to_chance = (1.0 - to_clean.value) / (1.0 - floors.chance.value)
     return SettingScore(
         setting,
@@ -271,10 +289,19 @@ def _notes(folder: LeRobotFolder, asked: Sequence[AskedFrame], spread: Spread, f
         )
     if folder.depth:
         notes.append(f"cameras of depth are not read, and no policy was shown them: {', '.join(folder.depth)}")
+    if folder.other:
+        notes.append(
+            f"cameras without three channels are not read, and no policy was shown them: {', '.join(folder.other)}"
+        )
     if not any(frame.task for frame in asked):
         notes.append("the dataset has no instructions: the policy was given an empty one")
     if still := int((spread.width <= 0).sum()):
         notes.append(f"{still} of {len(spread.width)} columns of the actions never change, and are not compared")
+    if floors.chance is not None and floors.chance.value >= UNCHANGED:
+        notes.append(
+            "the policy's answers hardly differ from episode to episode (chance is 1.00), so there is no share of the "
+            "way to chance"
+        )
     if floors.chance is None:
         notes.append("there is no floor of chance, because one episode alone was asked about")
     return notes
