@@ -264,3 +264,42 @@ def test_a_copy_beside_itself_is_refused(tmp_path: Path) -> None:
     source = write_dataset(tmp_path / "toy", episodes=1, stored="image")
     with pytest.raises(InputError, match="lie in each other"):
         distort_dataset(source, source / "copy", PLAN)
+
+
+def of_images(tmp_path: Path, version: str = "v3.0") -> Path:
+    return write_dataset(tmp_path / "toy", version, episodes=2, stored="image")
+
+
+def test_a_camera_of_one_channel_stays_as_it_is(tmp_path: Path) -> None:
+    toy = of_images(tmp_path)
+    info = json.loads((toy / "meta/info.json").read_text())
+    info["features"][CAMERAS[1]]["shape"][2] = 1
+    (toy / "meta/info.json").write_text(json.dumps(info))
+    distort_dataset(toy, tmp_path / "copy", Plan((DARK,), 0.0), workers=1)
+    was, now = (parquet.read_table(one / "data/chunk-000/file-000.parquet") for one in (toy, tmp_path / "copy"))
+    assert now.column(CAMERAS[1]) == was.column(CAMERAS[1])
+    assert now.column(CAMERAS[0]) != was.column(CAMERAS[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "text"),
+    [
+        ("meta/episodes_stats.jsonl", '{"episode_index": 7, "stats": {}}', "line 3: is no statistics of one of the 2"),
+        ("meta/episodes_stats.jsonl", '{"episode_index": 1}', "line 3: is no statistics of one of the 2"),
+        ("meta/merton.json", "{torn", "cannot read .*merton.json"),
+    ],
+)
+def test_a_fault_beside_the_pictures_is_a_sentence(tmp_path: Path, name: str, line: str, text: str) -> None:
+    toy = of_images(tmp_path, "v2.1")
+    with (toy / name).open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(InputError, match=text):
+        distort_dataset(toy, tmp_path / "copy", PLAN, workers=1)
+
+
+def test_a_table_without_numbers_of_frames_is_a_sentence(tmp_path: Path) -> None:
+    toy = of_images(tmp_path)
+    file = toy / "data/chunk-000/file-000.parquet"
+    parquet.write_table(parquet.read_table(file).drop_columns(["frame_index"]), file)
+    with pytest.raises(InputError, match="column 'frame_index' is missing"):
+        distort_dataset(toy, tmp_path / "copy", PLAN, workers=1)

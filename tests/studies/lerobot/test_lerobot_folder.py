@@ -14,9 +14,10 @@ import pytest
 from lerobot_datasets import CAMERAS, FPS, FRAMES, HEIGHT, TASKS, WIDTH, episode_of, write_dataset, write_film
 from merton.errors import InputError
 from merton.perception.videos import open_video
-from merton_studies.lerobot.folder import LeRobotFolder, dataset_sha256, json_lines
+from merton_studies.lerobot.folder import LeRobotFolder, dataset_sha256, files_in, json_lines
 
 pytest.importorskip("av", reason="PyAV is not installed (the extra people)")
+arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed (the extra dataset)")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (the extra dataset)")
 
 FORMS = [("v3.0", "video"), ("v2.1", "video"), ("v3.0", "image"), ("v2.1", "image")]
@@ -89,6 +90,29 @@ def test_depth_is_no_colour(toy: Path) -> None:
     assert (tuple(folder.cameras), folder.depth) == (CAMERAS[:1], CAMERAS[1:])
 
 
+def test_pictures_without_three_channels_are_named_and_not_read(toy: Path) -> None:
+    """One channel is grey or an unmarked depth, whose 16 bits would be cut to 8."""
+    changed(toy, lambda info: info["features"][CAMERAS[1]].update({"shape": [HEIGHT, WIDTH, 1]}))
+    folder = LeRobotFolder(toy)
+    assert (tuple(folder.cameras), folder.depth, folder.other) == (CAMERAS[:1], (), CAMERAS[1:])
+
+
+@pytest.mark.parametrize("what", ["files", "folder"])
+def test_a_dataset_may_be_links_to_another_disk(toy: Path, tmp_path: Path, what: str) -> None:
+    """As the hub's cache has it (links to blobs), or a lab with its videos elsewhere."""
+    wanted = [picture for _, picture in LeRobotFolder(toy).pictures(LeRobotFolder(toy).episodes[1], CAMERAS[0], [0, 5])]
+    names = [file.relative_to(toy) for file in files_in(toy)]
+    moved = [toy / name for name in names] if what == "files" else [toy / "videos"]
+    (tmp_path / "blobs").mkdir()
+    for number, one in enumerate(moved):
+        one.rename(tmp_path / "blobs" / str(number))
+        one.symlink_to(tmp_path / "blobs" / str(number))
+    folder = LeRobotFolder(toy)
+    found = [picture for _, picture in folder.pictures(folder.episodes[1], CAMERAS[0], [0, 5])]
+    assert all(np.array_equal(one, other) for one, other in zip(wanted, found, strict=True))
+    assert [file.relative_to(toy) for file in files_in(toy)] == names
+
+
 def test_a_dataset_without_instructions(toy: Path) -> None:
     (toy / "meta/tasks.parquet").unlink()
     folder = LeRobotFolder(toy)
@@ -145,6 +169,18 @@ def other_rate(folder: Path) -> None:
     write_film(folder / f"videos/{CAMERAS[0]}/chunk-000/file-000.mp4", pictures, hz=25)
 
 
+def in_table(name: str, change: Callable[[Any], Any], place: str = "data") -> Callable[[Path], None]:
+    """Damage to a column of a table: its values are changed as a list."""
+
+    def damage(folder: Path) -> None:
+        (file,) = (folder / place).rglob("*.parquet")
+        table = parquet.read_table(file, partitioning=None)
+        made = arrow.array(change(table.column(name).to_pylist()))
+        parquet.write_table(table.set_column(table.schema.get_field_index(name), name, made), file)
+
+    return damage
+
+
 def short_video(folder: Path) -> None:
     write_film(folder / f"videos/{CAMERAS[0]}/chunk-000/file-000.mp4", episode_of(0)[2][CAMERAS[0]])
 
@@ -168,6 +204,28 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a torn table": (lambda one: torn(one / "data/chunk-000/file-000.parquet"), "is no Parquet table"),
     "torn episodes": (lambda one: torn(one / "meta/episodes/chunk-000/file-000.parquet"), "is no Parquet table"),
     "no episodes": (lambda one: shutil.rmtree(one / "meta/episodes"), "has no table of episodes"),
+    "a rate of true": (lambda one: changed(one, lambda info: info.update({"fps": True})), "fps must be a number > 0"),
+    "frames in disorder": (
+        in_table("frame_index", lambda values: values[::-1]),
+        "not its frames 0 to 11 in this order, by 'frame_index'",
+    ),
+    "an index of lists": (
+        in_table("episode_index", lambda values: [[value] for value in values]),
+        "must be of whole numbers, got list",
+    ),
+    "an empty action": (
+        in_table("action", lambda values: [*values[:-1], None]),
+        "rows of other lengths, or empty ones",
+    ),
+    "a number is missing": (
+        in_table("episode_index", lambda values: [0, 2, 3], "meta/episodes"),
+        "each once: 2 stands where 1 is expected",
+    ),
+    "no number": (in_table("episode_index", lambda values: [0, 1, None], "meta/episodes"), "row of an episode, or a"),
+    "an absolute path": (
+        lambda one: changed(one, lambda info: info.update({"data_path": "/etc/{chunk_index}.parquet"})),
+        "names a file outside of itself",
+    ),
     "a path out of it": (
         lambda one: changed(one, lambda info: info.update({"data_path": "../../{chunk_index}.parquet"})),
         "names a file outside of itself",

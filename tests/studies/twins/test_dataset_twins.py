@@ -296,3 +296,41 @@ def test_mistakes_of_the_command(folder: LeRobotFolder, tmp_path: Path, words: l
     found = CliRunner().invoke(app, ["whatif", str(folder.path), "--out", str(tmp_path / "out"), *words])
     assert isinstance(found.exception, InputError)
     assert text in str(found.exception)
+
+
+class Alike:
+    """Answers nearly the same everywhere."""
+
+    def act(self, observation: dict[str, Any]) -> np.ndarray:
+        """(1, 2) rows."""
+        return np.full((1, 2), observation[CAMERAS[0]].mean() * 1e-7)
+
+
+def test_where_chance_is_1_there_is_no_share_of_the_way_to_it(folder: LeRobotFolder, tmp_path: Path) -> None:
+    found = twins(folder, "Alike", tmp_path, DARK)
+    assert found.floors.chance is not None
+    assert 0.995 <= found.floors.chance.value < 1.0
+    assert found.scores[0].to_chance is None
+    assert "hardly differ from episode to episode" in " ".join(found.notes)
+
+
+def test_the_columns_of_an_action_are_those_of_its_rows(tmp_path: Path) -> None:
+    """Not those that a hand-written info.json declares, or leaves out."""
+    toy = write_dataset(tmp_path / "toy", stored="image", episodes=2)
+    info = json.loads((toy / "meta/info.json").read_text())
+    del info["features"]["action"]["shape"]
+    (toy / "meta/info.json").write_text(json.dumps(info))
+    found = twins(LeRobotFolder(toy), "Blind", tmp_path / "out", DARK, sample=Sample((0, 1), 8))
+    assert {frame.to_clean for frame in found.frames} == {1.0}
+
+
+def test_an_action_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    toy = write_dataset(tmp_path / "toy", stored="image", episodes=2)
+    file = toy / "data/chunk-000/file-000.parquet"
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(file)
+    rows = table.column("action").to_pylist()
+    rows[FRAMES + 5] = [float("nan"), 0.0]
+    parquet.write_table(table.set_column(table.schema.get_field_index("action"), "action", arrow.array(rows)), file)
+    with pytest.raises(InputError, match=r"'action' of episode 1, frame 5, is not finite"):
+        spread_of(LeRobotFolder(toy))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,43 @@ def test_level_0_passes_the_very_object() -> None:
             return given[-1]
 
     assert all(one is other for one, other in zip(frames(Distorted(Kept()), 1), given, strict=True))
+
+
+def space_of(*shape: int, dtype: Any = np.uint8, high: float = 255) -> spaces.Box:
+    return spaces.Box(0, high, shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        (space_of(4, 48, 64, 3), "pixels is of another form than a picture.*inside of the one that makes it"),
+        (space_of(48, 64, 3, dtype=np.float32, high=1), "pixels is of another form than a picture"),
+        (spaces.Dict({"top": PICTURE, "side": space_of(3, 48, 64, dtype=np.float32)}), "side is of another form"),
+        (space_of(84, 84, 1), "have no picture"),
+    ],
+)
+def test_what_is_seen_and_is_no_picture_is_told(space: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        find_pictures(space)
+
+
+def test_points_and_masks_pass() -> None:
+    points = spaces.Box(-np.inf, np.inf, (48, 64, 3), np.float32)
+    found = find_pictures(spaces.Dict({"top": PICTURE, "points": points, "mask": space_of(48, 64, 1)}))
+    assert [place.camera for place in found] == ["top"]
+
+
+def test_three_grey_pictures_of_three_instants_are_no_colours() -> None:
+    grey = gymnasium.wrappers.GrayscaleObservation(Cell(PICTURE))
+    stacked = gymnasium.wrappers.FrameStackObservation(grey, 3)
+    assert find_pictures(stacked.observation_space), "by its shape alone it is a picture"
+    with pytest.raises(InputError, match="FrameStackObservation is inside of the wrapper"):
+        Distorted(stacked, "lens_blur", 3)
+
+
+def test_a_schedule_without_an_end_is_refused() -> None:
+    with pytest.raises(InputError, match=r"a schedule is a list of pairs.*cycle"):
+        Distorted(Cell(), schedule=itertools.cycle([("lens_blur", 3)]))  # type: ignore[arg-type]
 
 
 def test_keys_choose_pictures() -> None:
@@ -175,7 +213,7 @@ def test_a_partial_reset_leaves_the_others_where_they_are() -> None:
         (lambda: Distorted(Cell(), "lens_blur", 3, keys=["side"]), "no picture 'side'; choose from: 0, top, wrist"),
         (lambda: Distorted(Cell(), "lens_blur", 3, keys="top"), r"keys is a list of names, such as \['top'\]"),
         (lambda: Distorted(Cell(), "lens_blur", 3, keys=[]), "keys has no name"),
-        (lambda: Distorted(Cell(BESIDE), "lens_blur", 3), "beside/0 has uint8 of another form.*from: top"),
+        (lambda: Distorted(Cell(BESIDE), "lens_blur", 3), "beside/0 is of another form.*from: top"),
         (lambda: Distorted(Cell(), "lens_blur", 3, schedule=[("late", 1)]), "either a distortion and its level"),
         (lambda: Distorted(Cell(), schedule=[]), "at least one pair"),
         (lambda: Distorted(Cell(), schedule=["late"]), "pair such as"),

@@ -17,7 +17,8 @@ from merton.episodes.design import Design
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.run import EpisodesRun
 from merton.errors import InputError
-from merton.gym import Recorded, RecordedVector
+from merton.gym import Distorted, Recorded, RecordedVector
+from merton.gym.recorded import success_of
 
 DESIGN = Design(name="blur", distortions=("lens_blur", "frozen"), levels=(5,))
 CONDITIONS = {"reference", "lens_blur", "frozen"}
@@ -96,6 +97,42 @@ def test_without_a_word_of_success_it_counts_as_none_and_the_record_says_why(run
     (trial,) = EpisodesFolder.read(run.path).records()
     assert trial.outcome.success is False
     assert "'is_success'" in trial.error_message
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (True, True), (np.bool_(False), False), (1, True), (0.0, False), (np.array([1.0]), True), ([False], False),
+        (None, None), (float("nan"), None), (np.array([np.nan]), None),
+    ],
+)  # fmt: skip
+def test_success_is_true_false_or_not_said(value: Any, said: bool | None) -> None:
+    assert success_of({"is_success": value}) is said
+
+
+@pytest.mark.parametrize("value", ["yes", 0.7, {"reach": True}, np.array([]), 2])
+def test_another_success_is_no_guess(value: Any) -> None:
+    with pytest.raises(InputError, match=r"info\['is_success'\] must be true or false, 1 or 0, got"):
+        success_of({"is_success": value})
+
+
+def test_a_camera_of_the_design_that_the_environment_lacks_is_refused(tmp_path: Path) -> None:
+    """Its episodes would be recorded as distorted, and nothing of them were."""
+    design = DESIGN.model_copy(update={"distort": Design(name="x", distort={"cameras": ("side",)}).distort})
+    with EpisodesRun.create(tmp_path, design, name="run") as run:
+        env = Recorded(Cell(key="success"), run, agent="policy", task="reach")
+        frames(env, 4)
+        with pytest.raises(InputError, match="distorts the camera 'side', and the program shows: "):
+            env.reset(seed=4)
+
+
+def test_a_recorder_and_a_distortion_are_not_one_in_the_other(run: EpisodesRun) -> None:
+    for make in (
+        lambda: Distorted(Recorded(Cell(), run, agent="policy", task="reach"), "lens_blur", 3),
+        lambda: Recorded(Distorted(Cell(), "lens_blur", 3), run, agent="policy", task="reach"),
+    ):
+        with pytest.raises(InputError, match="is inside of the wrapper, and"):
+            make()
 
 
 def test_a_harness_with_a_step_limit_of_its_own_ends_the_episode_by_the_next_reset(run: EpisodesRun) -> None:

@@ -97,8 +97,10 @@ class Episode:
             The same names; the very objects where nothing is distorted.
 
         Raises:
-            InputError: a picture has another form; it names the camera.
+            InputError: a picture has another form, or a camera that is to be distorted is not among them; it is named.
         """
+        if step == 0 and not self.is_clean:
+            self._check_cameras(pictures)
         shown = {name: self._pictures.show(step, name, pixels) for name, pixels in pictures.items()}
         if step == 0 and not self._first_sha256:
             self._first_sha256 = frame_sha256(pictures)
@@ -107,6 +109,14 @@ class Episode:
                 self._kept[step, name] = pixels.copy(), shown[name].copy()
         self._steps = max(self._steps, step + 1)
         return shown
+
+    def _check_cameras(self, pictures: Mapping[str, Image]) -> None:
+        """Raises InputError for a camera of the part that the program does not show: nothing of it is distorted."""
+        for camera in sorted(self._pictures.part.cameras or ()):
+            if camera not in pictures:
+                raise InputError(
+                    f"the design distorts the camera {camera!r}, and the program shows: {', '.join(pictures) or 'none'}"
+                )
 
     def _keeps(self, step: int) -> bool:
         """Whether the pictures of a step are kept: of observed ones, and of the first that is distorted."""

@@ -26,6 +26,25 @@ def shower(pictures: EpisodePictures, step: int) -> Callable[[Pictures], Picture
     return lambda given: {camera: pictures.show(step, camera, pixels) for camera, pixels in given.items()}
 
 
+def refuse_wrappers(env: gymnasium.Env[Any, Any], kind: type[Any], why: str) -> None:
+    """Raises InputError if an environment, or a wrapper inside of it, is of a kind that must not be inside."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, kind):
+            raise InputError(f"{type(env).__name__} is inside of the wrapper, and {why}")
+        env = env.env
+
+
+def refuse_stacks(env: gymnasium.Env[Any, Any]) -> None:
+    """Raises InputError for stacked pictures: three grey ones of one camera have the shape of a coloured one."""
+    refuse_wrappers(
+        env, gymnasium.wrappers.FrameStackObservation, "stacks pictures of other instants: put it outside of this one"
+    )
+
+
+class Recorder:
+    """The mark of a wrapper that records what the policy is shown: nothing may change that outside of it."""
+
+
 class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment whose pictures are distorted on their way to the policy, and nothing else of it.
 
@@ -45,7 +64,8 @@ class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             since, so that the same reset shows the same pictures, in whichever process.
 
     Raises:
-        InputError: no such distortion, level or key, or an environment without a picture.
+        InputError: no such distortion, level or key, an environment without a picture, or one that stacks or records
+            what it shows inside of this wrapper.
     """
 
     def __init__(
@@ -64,6 +84,8 @@ class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             self, distortion=distortion, level=level, schedule=schedule, keys=keys, seed=seed, _disable_deepcopy=True
         )
         gymnasium.Wrapper.__init__(self, env)
+        refuse_wrappers(env, Recorder, "would record other pictures than the policy sees")
+        refuse_stacks(env)
         self._places = find_pictures(env.observation_space, keys)
         self._schedule = Schedule(distortion, level, schedule, seed)
         self._pictures, self._step = EpisodePictures(), 0

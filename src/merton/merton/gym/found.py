@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 
 Key = str | int
+OTHER = "is of another form than a picture: stacked, with transparency, or of floats"
 ONLY_PICTURE = "pixels"
 """Camera of an observation that is one picture: the name that Gymnasium's `AddRenderObservation` gives it."""
 
@@ -74,17 +75,19 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
         PicturePlace(end if ends.count(end) == 1 else _joined(path), path, channels_first)
         for end, (path, channels_first) in zip(ends, paths, strict=True)
     )
+    others = [_joined(path) for path, box in _boxes(space) if _is_other(box)]
+    if not places and others:
+        raise InputError(f"{others[0]} {OTHER}: put the wrapper inside of the one that makes it")
     if not places:
         raise InputError(
             "the observations have no picture, a Box of uint8 (height, width, 3) or (3, height, width); "
             "gymnasium.wrappers.AddRenderObservation makes what is rendered one"
         )
     if keys is None:
-        if others := [_joined(path) for path, box in _boxes(space) if _is_other(box)]:
+        if others:
             raise InputError(
-                f"{others[0]} has uint8 of another form than a picture, stacked or with transparency, and would stay "
-                f"undistorted: put the wrapper inside of the one that makes it, or choose by keys= from: "
-                f"{', '.join(place.camera for place in places)}"
+                f"{others[0]} {OTHER}, and would stay undistorted: put the wrapper inside of the one that makes it, or "
+                f"choose by keys= from: {', '.join(place.camera for place in places)}"
             )
         return places
     if isinstance(keys, str):
@@ -101,9 +104,15 @@ def find_pictures(space: spaces.Space[Any], keys: Collection[str] | None = None)
 
 
 def _is_other(box: spaces.Box) -> bool:
-    """Whether it is seen, but is no picture: a stack of them, four channels. One channel is a mask or a depth."""
+    """Whether it is seen, but is no picture: a stack of them, four channels, floats. One channel is a mask or a depth.
+
+    Floats are colours where they are three channels between 0 and 1 or 255; others are points, normals, features.
+    """
     shape = box.shape
-    return box.dtype == np.uint8 and (len(shape) > 3 or (len(shape) == 3 and not {1, 3} & {shape[0], shape[2]}))
+    if box.dtype == np.uint8:
+        return len(shape) > 3 or (len(shape) == 3 and not {1, 3} & {shape[0], shape[2]})
+    is_colour = np.issubdtype(box.dtype, np.floating) and len(shape) == 3 and 3 in (shape[0], shape[2])
+    return bool(is_colour and (box.low == 0).all() and (np.isin(box.high, (1, 255))).all())
 
 
 def _boxes(space: spaces.Space[Any], path: tuple[Key, ...] = ()) -> Iterator[tuple[tuple[Key, ...], spaces.Box]]:

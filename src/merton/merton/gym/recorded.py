@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from merton.episodes.episode import Episode
 from merton.episodes.run import EpisodesRun
 from merton.errors import InputError, describe_error
-from merton.gym.distorted import Info, seeds_of, with_said
+from merton.gym.distorted import Distorted, Info, Recorder, refuse_stacks, refuse_wrappers, seeds_of, with_said
 from merton.gym.found import find_pictures
 from merton.gym.shown_in import Pictures, ShownInBatches, shown_in
 from merton.perception.distortion.stream import REFERENCE
+from merton.results.text import one_line
 
 SUCCESS = ("is_success", "success")
 """Keys of `info` under which environments say that the task is done, in the order in which they are looked for."""
-UNSAID = f"the environment's info has neither {SUCCESS[0]!r} nor {SUCCESS[1]!r}"
+UNSAID = f"the environment's info says neither {SUCCESS[0]!r} nor {SUCCESS[1]!r}"
 CUT = "the next reset came before the environment said that it was over"
 
 
@@ -97,16 +98,29 @@ def success_of(info: Mapping[str, Any], i: int | None = None) -> bool | None:
     """What an info says of success, a vector's of its environment `i`; None if nothing.
 
     At the end of an episode the info of its last step may stand in "final_info".
+
+    Raises:
+        InputError: it says something else than true or false.
     """
     if isinstance(final := info.get("final_info"), Mapping) and (said := success_of(final, i)) is not None:
         return said
     for key in SUCCESS:
         if key in info and (i is None or info.get(f"_{key}", np.ones(i + 1, bool))[i]):
-            return bool(np.all(info[key] if i is None else info[key][i]))
+            return _told(key, info[key] if i is None else info[key][i])
     return None
 
 
-class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
+def _told(key: str, value: Any) -> bool | None:
+    """A success as true or false; None, or a number that is none, says nothing."""
+    found = np.asarray(value)
+    if value is None or (found.dtype.kind == "f" and np.isnan(found).any()):
+        return None
+    if not found.size or found.dtype.kind not in "biuf" or not np.isin(found, (0, 1)).all():
+        raise InputError(f"info[{key!r}] must be true or false, 1 or 0, got {one_line(repr(value), 60)}")
+    return bool(found.all())
+
+
+class Recorded(Recorder, gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment whose episodes get the conditions of a run's design and are entered into its record.
 
     The seed of a reset is the number of the scene: the run gives each scene the undistorted condition first, then the
@@ -125,7 +139,7 @@ class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
         instruction: the task in words, if the policy gets any.
 
     Raises:
-        InputError: no picture, or no such key.
+        InputError: no picture, no such key, or a wrapper inside that stacks pictures or distorts them.
     """
 
     def __init__(
@@ -141,6 +155,8 @@ class Recorded(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(env, VectorEnv):
             raise InputError("Recorded wraps one environment; a vector of them takes merton.gym.RecordedVector")
         super().__init__(env)
+        refuse_wrappers(env, Distorted, "has conditions of its own, which the record would not have")
+        refuse_stacks(env)
         self._places = find_pictures(env.observation_space, keys)
         self._slot = Slot(run, agent, task, instruction)
 

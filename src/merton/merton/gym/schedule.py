@@ -32,6 +32,11 @@ class Schedule:
             by_episode = [(distortion, level)]
         elif (distortion, level) != (REFERENCE, 0):
             raise InputError("give either a distortion and its level or a schedule")
+        if not callable(by_episode) and (isinstance(by_episode, str) or not isinstance(by_episode, Sequence)):
+            raise InputError(
+                "a schedule is a list of pairs, or a function of the number of the episode, got a "
+                f"{type(by_episode).__name__}"
+            )
         self._by_episode = by_episode if callable(by_episode) else tuple(by_episode)
         if not callable(self._by_episode):
             if not self._by_episode:

@@ -76,7 +76,10 @@ def read_rows(path: Path, columns: Sequence[str], column: str, value: int) -> An
     Raises:
         As `read_columns`.
     """
-    read_schema(path, [*columns, column])
+    arrow = require_pyarrow()
+    kind = read_schema(path, [*columns, column]).field(column).type
+    if not arrow.types.is_integer(kind):
+        raise InputError(f"{path}: column {column!r} must be of whole numbers, got {kind}")
     read = require_pyarrow().parquet.read_table
     return _checked(
         path,

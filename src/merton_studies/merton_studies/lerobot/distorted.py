@@ -29,7 +29,7 @@ from merton.results.csv_writer import write_csv
 from merton_studies.lerobot import layout
 from merton_studies.lerobot.card import with_section
 from merton_studies.lerobot.conditions import Plan, dealt
-from merton_studies.lerobot.folder import Episode, LeRobotFolder, dataset_sha256, files_in
+from merton_studies.lerobot.folder import Episode, LeRobotFolder, dataset_sha256, files_in, read_json
 from merton_studies.lerobot.rewriting import Done, Work, rewritten
 from merton_studies.lerobot.summaries import renew_statistics
 
@@ -88,7 +88,7 @@ def distort_dataset(
         raise InputError(f"{out} and {source} lie in each other: choose another folder")
     if layout.is_dataset(out):
         raise InputError(f"{out} holds a dataset; choose a new folder")
-    conditions = dealt(folder.episodes, plan)
+    conditions, earlier = dealt(folder.episodes, plan), _provenance(source)
     about = _about(folder, keys, plan)
     with resumable_work(out, "merton distort dataset"):
         claim_folder(out / BEGUN, about, "a distorted copy of a dataset")
@@ -101,7 +101,7 @@ def distort_dataset(
         copy = DistortedCopy(
             conditions, reused, sum(work.is_distorted for work in works), _least_psnr(done, conditions)
         )
-        _write_provenance(folder, out, copy, about, works)
+        _write_provenance(folder, out, copy, {**about, "provenance_of_source": earlier}, works)
         shutil.rmtree(out / NOTES, ignore_errors=True)
         write_file(out / layout.INFO, _info(folder, keys, conditions))
         (out / BEGUN).unlink()
@@ -203,6 +203,11 @@ def _least_psnr(done: Collection[Done], conditions: Mapping[int, Setting]) -> di
     return dict(sorted(least.items()))
 
 
+def _provenance(source: Path) -> dict[str, Any] | None:
+    """That of a source which is a copy itself."""
+    return read_json(source / PROVENANCE) if (source / PROVENANCE).is_file() else None
+
+
 def _write_provenance(
     folder: LeRobotFolder, out: Path, copy: DistortedCopy, about: Mapping[str, Any], works: Collection[Work]
 ) -> None:
@@ -213,7 +218,6 @@ def _write_provenance(
         for setting in [copy.conditions[episode.index]]
     ]
     write_csv(out / CONDITIONS, ("episode", "task", "distortion", "level", "frames"), rows)
-    earlier = folder.path / PROVENANCE
     counts = Counter(setting.name for setting in copy.conditions.values())
     provenance = {
         "made_by": "merton distort dataset",
@@ -221,7 +225,6 @@ def _write_provenance(
         "episodes": dict(sorted(counts.items())),
         "psnr_db_least": {setting.name: round(value, 2) for setting, value in copy.psnr_db.items()},
         "sha256": {file.as_posix(): file_sha256(out / file) for file in sorted(work.file for work in works)},
-        "provenance_of_source": json.loads(earlier.read_text(encoding="utf-8")) if earlier.is_file() else None,
     }
     write_file(out / PROVENANCE, f"{json.dumps(provenance, indent=2)}\n".encode())
     card = folder.path / "README.md"

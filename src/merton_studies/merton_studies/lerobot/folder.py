@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,7 +75,7 @@ class LeRobotFolder:
         self.path = path
         if not layout.is_dataset(path):
             raise InputError(f"{path} is no dataset of LeRobot: it has no {layout.INFO}")
-        self.info: dict[str, Any] = _json(path / layout.INFO)
+        self.info: dict[str, Any] = read_json(path / layout.INFO)
         self.version = str(self.info.get("codebase_version"))
         if self.version not in layout.VERSIONS:
             raise InputError(
@@ -100,7 +100,7 @@ class LeRobotFolder:
         rows = self._episode_rows()
         if not rows:
             raise InputError(f"{self.path} has no episode")
-        found = [self._episode(row) for row in rows]
+        found = sorted(map(self._episode, rows), key=lambda one: one.index)
         if wrong := [(place, one.index) for place, one in enumerate(found) if one.index != place]:
             raise InputError(
                 f"{self.path}: the numbers of its episodes are not 0 to {len(found) - 1}, each once: {wrong[0][1]} "
@@ -140,7 +140,7 @@ class LeRobotFolder:
     def stats(self) -> Mapping[str, Any]:
         """meta/stats.json; empty where there is none, as in version 2.1."""
         file = self.path / layout.STATS
-        return _json(file) if file.is_file() else {}
+        return read_json(file) if file.is_file() else {}
 
     def vectors(self, names: Iterable[str] = (), *, prefix: str = "") -> list[str]:
         """The features of numbers among `names`, or that begin with `prefix`."""
@@ -294,9 +294,9 @@ class LeRobotFolder:
             )
         return table
 
-    def _episode_rows(self) -> list[Mapping[str, Any]]:
+    def _episode_rows(self) -> Sequence[Mapping[str, Any]]:
         if self.version != layout.NEWEST:
-            return sorted(json_lines(self.path / layout.EPISODES_2), key=lambda row: row.get("episode_index", -1))
+            return json_lines(self.path / layout.EPISODES_2)
         files = sorted((self.path / layout.EPISODES).glob("*/*.parquet"))
         if not files:
             raise InputError(f"{self.path} has no table of episodes in {layout.EPISODES}")
@@ -304,7 +304,7 @@ class LeRobotFolder:
         for file in files:
             names = [name for name in read_schema(file, ["episode_index"]).names if not name.startswith("stats/")]
             rows += read_columns(file, names).to_pylist()
-        return sorted(rows, key=lambda row: row["episode_index"])
+        return rows
 
     def _episode(self, row: Mapping[str, Any]) -> Episode:
         newest, videos = self.version == layout.NEWEST, [one.key for one in self.cameras.values() if one.is_video]
@@ -377,7 +377,8 @@ def json_lines(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in a file; raises InputError if it cannot be read or is none."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

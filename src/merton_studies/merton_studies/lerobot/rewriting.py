@@ -21,7 +21,7 @@ from merton.perception.images import decode_image, encode_image
 from merton.perception.quality import measure
 from merton.perception.videos import open_video
 from merton.recording.video import VideoForm, write_video_like
-from merton.results.parquet import parquet_writer, read_schema, require_pyarrow
+from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.world.observation import Image
 from merton_studies.lerobot.conditions import pictures_of
 from merton_studies.lerobot.folder import FRAME, Episode, LeRobotFolder
@@ -146,7 +146,8 @@ def _table(work: Work, folder: LeRobotFolder, target: Path) -> Done:
     source = work.source / work.file
     shown = work.pictures()
     shades: dict[tuple[int, str], Shades] = {}
-    read_schema(source, ["episode_index", FRAME, *work.keys])
+    for number, _ in work.episodes:
+        folder.rows(folder.episodes[number], [FRAME])  # refuses a table whose rows are in disorder
     opened = arrow.parquet.ParquetFile(source)
     with written_whole(target) as file, parquet_writer(file, opened.schema_arrow) as writer:
         for group in range(opened.num_row_groups):
