@@ -21,7 +21,7 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.statistics.means import mean_interval
 from merton.study.report import write_report
-from merton.study.trackers import targets
+from merton.study.trackers import in_wandb, targets
 from merton.study.trackers.content import Content, content, plain
 
 ID = "quickstart-20260314-092653"
@@ -376,3 +376,22 @@ class TestWeightsAndBiases:
 def test_no_client_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, merton.study.trackers.targets; print({'wandb', 'mlflow', 'tensorboardX'} & {*sys.modules})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
+@pytest.mark.parametrize("where", ["a/b/c", "/p", "a/"])
+def test_a_project_of_another_form_is_refused(run: Path, here: Path, where: str) -> None:
+    pytest.importorskip("wandb")
+    with pytest.raises(InputError, match="is no PROJECT or ENTITY/PROJECT"):
+        logged(run, f"wandb:{where}")
+    assert not (here / "wandb").exists()
+
+
+def test_an_offline_folder_is_of_its_project_alone(run: Path, here: Path) -> None:
+    """`wandb sync` sends it to the project that it was written for, so another one has nothing yet."""
+    pytest.importorskip("wandb")
+    identity = content(run).sha256[:32]
+    folder = here / "wandb" / f"offline-run-20260101_000000-{identity}"
+    folder.mkdir(parents=True)
+    (folder / in_wandb.MARK).write_text("mine", encoding="utf-8")
+    assert "has this run already" in logged(run, "wandb:mine")[0]
+    assert in_wandb._offline(identity, "other") is None

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from merton.errors import require
+from merton.errors import InputError, require
 from merton.study.trackers.content import Content, plain
 
 DEFAULTS = {"WANDB_ERROR_REPORTING": "false"}
@@ -14,7 +14,7 @@ DEFAULTS = {"WANDB_ERROR_REPORTING": "false"}
 COMPLETE = "merton_sha256"
 """The entry of the summary that is written last: the hash of the content."""
 MARK = "merton-logged"
-"""The file in an offline folder that says that all was written."""
+"""The file in an offline folder that says that all was written, and for which project."""
 
 
 def log(run: Content, where: str) -> str:
@@ -28,8 +28,10 @@ def log(run: Content, where: str) -> str:
         os.environ.setdefault(name, value)
     wandb = require("wandb", "wandb", "--log-to wandb")
     entity, _, project = where.rpartition("/")
+    if not project or "/" in entity or where.startswith("/"):
+        raise InputError(f"{where!r} is no PROJECT or ENTITY/PROJECT")
     id = run.sha256[:32]
-    offline = _offline(id)
+    offline = _offline(id, where)
     if offline is not None:
         return f"Weights & Biases: {offline} has this run already; wandb sync {offline} sends it"
     made = wandb.init(
@@ -58,14 +60,14 @@ def log(run: Content, where: str) -> str:
     made.finish()
     if not is_offline:
         return f"Weights & Biases: {url}"
-    (folder / MARK).write_text(run.sha256, encoding="utf-8")
+    (folder / MARK).write_text(where, encoding="utf-8")
     return f"Weights & Biases: {folder}, offline; wandb sync {folder} sends it"
 
 
-def _offline(id: str) -> Path | None:
-    """The offline folder that has all of a run, below WANDB_DIR or here."""
-    base = Path(os.environ.get("WANDB_DIR") or ".")
-    return next((mark.parent for mark in sorted(base.glob(f"wandb/offline-run-*-{id}/{MARK}"))), None)
+def _offline(id: str, where: str) -> Path | None:
+    """The offline folder that has all of a run for this project, below WANDB_DIR or here."""
+    marks = sorted(Path(os.environ.get("WANDB_DIR") or ".").glob(f"wandb/offline-run-*-{id}/{MARK}"))
+    return next((mark.parent for mark in marks if mark.read_text(encoding="utf-8") == where), None)
 
 
 def _fill(wandb: Any, made: Any, run: Content) -> None:
