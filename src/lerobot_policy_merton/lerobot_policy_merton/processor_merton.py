@@ -85,7 +85,7 @@ class DistortPicturesStep(ObservationProcessorStep):
             case = TestCase("pipeline", len(self._shown), self.distortion, self.level)
             seed, part = pictures_seed(self.noise_seed, case), ShownPart(self.cameras)
             self._shown.append(EpisodePictures(self.distortion, self.level, seed, part))
-        return {camera: self._shown[i].show(self._step, camera, pixels) for camera, pixels in given.items()}
+        return self._shown[i].show_all(self._step, given)
 
     def reset(self) -> None:
         """Begin a new episode."""

@@ -69,7 +69,7 @@ class ErrorCode(IntEnum):
     NO_SCENE = 406, "the policy needs the state of the scene, and the cell does not publish it"
     RESET_REFUSED = 407, "the scene cannot be prepared: no such scene, refused by the operator, or arm not at home"
     LOADING = 408, "the model is being loaded: ask again"
-    NOT_PAIRED = 409, "the first picture of an episode is not that of its scene's undistorted one; in a record alone"
+    NOT_PAIRED = 409, "an episode began with another scene than its undistorted one, or was not distorted; in records"
     UNEXPECTED = 499, "a fault in Merton; the log of the node has its trace"
     SCORING_FAILED = 500, "the inputs cannot be scored"
     NOT_STORED = 502, "the result was not stored"

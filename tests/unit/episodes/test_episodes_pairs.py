@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scripted_episodes import act, carry_out, pictures
 
-from merton.episodes.design import Condition, Design
+from merton.episodes.design import Condition, Design, EpisodePart
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.pairs import different_scenes, frame_sha256, scene_of_frame
 from merton.episodes.results import Joined, join
@@ -16,6 +16,7 @@ from merton.errors import ErrorCode, InputError
 from merton.results.merge import merge
 from merton.results.records import Outcome
 from merton.results.store import ResultStore
+from merton.study.episode_notes import episode_notes
 
 DESIGN = Design(name="some", distortions=("jpeg",), levels=(2, 5))
 DARK = Condition("jpeg", 5)
@@ -63,6 +64,56 @@ def test_an_episode_without_pictures_makes_no_pair_and_one_without_partner_is_al
     found = EpisodesFolder.read(run.path).pairs
     assert [one.why for one in found.broken] == ["no first picture was seen of one of them"]
     assert (found.alone, found.kept) == (1, frozenset())
+
+
+@pytest.mark.parametrize("partner", [True, False], ids=["pair", "alone"])
+def test_a_distorted_episode_of_which_nothing_could_be_distorted_is_no_trial_of_it(
+    tmp_path: Path, partner: bool
+) -> None:
+    design = DESIGN.model_copy(update={"distort": EpisodePart(cameras=("top",))})
+    with EpisodesRun.create(tmp_path, design, "run") as run:
+        for condition in (Condition(), DARK) if partner else (DARK,):
+            episode = run.begin("a", "push-v3", 0, condition)
+            act(episode)
+            assert bool(episode.undistorted) == (condition == DARK)
+            episode.end(True)
+    found = EpisodesFolder.read(run.path)
+    why = "no picture of it was distorted: no picture of top was sent, only of front, wrist"
+    assert [one.why for one in found.pairs.broken] == [why]
+    assert (found.pairs.kept, found.pairs.alone) == (frozenset(), 0)
+    record = next(record for record in found.records() if record.case.level)
+    assert (record.error_code, record.decision, record.success) == (ErrorCode.NOT_PAIRED, None, None)
+    assert record.error_message == f"no pair: {why}"
+    trial = json.loads((run.path / "trials" / record.id / "trial.json").read_text())
+    assert trial["decision"]["why"] == why
+    assert trial["notes"][0].startswith("3 observations, the first at step 0, passed undistorted: no picture of top")
+    (said,) = (line for line in episode_notes(found.about, found.records()) if "no pair" in line)
+    assert said == f"1 of 1 distorted episode is no pair and in no number here: {why}. It is {record.id}."
+
+
+def test_observations_that_pass_undistorted_are_a_note_where_others_were_distorted(tmp_path: Path) -> None:
+    design = DESIGN.model_copy(update={"distort": EpisodePart(cameras=("top", "wrist"))})
+    with EpisodesRun.create(tmp_path, design, "run") as run:
+        for condition in (Condition(), DARK):
+            episode = run.begin("a", "push-v3", 0, condition)
+            act(episode)
+            episode.passed(3, "it cannot be read")
+            episode.end(True)
+    found = EpisodesFolder.read(run.path)
+    assert len(found.pairs.kept) == 1
+    notes = {past.condition.level: past.end["notes"] for past in found.episodes if past.end}
+    one = "1 observation, the first at step 3, passed undistorted: it cannot be read"
+    assert notes == {0: [], 5: [one, "no picture was sent of top"]}
+
+
+def test_an_episode_that_is_over_before_its_first_distorted_step_counts(tmp_path: Path) -> None:
+    design = DESIGN.model_copy(update={"distort": EpisodePart(steps=(7,))})
+    with EpisodesRun.create(tmp_path, design, "run") as run:
+        for condition in (Condition(), DARK):
+            episode = run.begin("a", "push-v3", 0, condition)
+            act(episode)
+            episode.end(True)
+    assert len(EpisodesFolder.read(run.path).pairs.kept) == 1
 
 
 def test_scenes_that_differ_between_agents_are_named(tmp_path: Path) -> None:

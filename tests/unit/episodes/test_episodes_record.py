@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted_episodes import act, carry_out
+from scripted_episodes import act, carry_out, pictures
 
-from merton.episodes.design import Design
+from merton.episodes.design import Condition, Design
+from merton.episodes.episode import MOST_PICTURES
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.history import WITHOUT_END
 from merton.episodes.journal import JOURNAL, Journal
@@ -27,6 +28,38 @@ def made(path: Path, scenes: int = 2, visits: int = 5) -> Path:
     with EpisodesRun.create(path, DESIGN, "run") as run:
         carry_out(run, range(scenes), visits)
     return path / "run"
+
+
+@pytest.mark.parametrize("every", [0, 1])
+@pytest.mark.parametrize(("name", "part"), [("jpeg", "steps.3.."), ("frozen", "all")])
+def test_the_first_picture_that_looks_other_than_sent_is_kept(tmp_path: Path, name: str, part: str, every: int) -> None:
+    design = Design(name="some", distortions=(name,), levels=(1,), attribute=("steps",), clean_every=every)
+    with EpisodesRun.create(tmp_path, design, "run") as run:
+        episode = run.begin("a", "push-v3", 0, Condition(name, 1, part))
+        changed = []
+        for step in range(40):
+            clean = pictures(0, step)
+            shown = episode.show(step, clean)
+            changed += [step] if any(shown[camera] is not clean[camera] for camera in clean) else []
+        episode.end(True)
+    (past,) = EpisodesFolder.read(run.path).episodes
+    assert past.end is not None
+    kept = {frame["step"] for frame in past.end["frames"]}
+    assert changed[0] > 0
+    assert {0, changed[0]} <= kept
+    assert len(kept) == (MOST_PICTURES if every else 2)
+
+
+def test_conditions_of_a_run_are_those_of_its_design_and_all_that_were_asked_for(tmp_path: Path) -> None:
+    with EpisodesRun.create(tmp_path, Design(name="none"), "run") as run:
+        for agent, conditions in (("a", [Condition(), Condition("late", 2)]), ("b", [Condition()])):
+            for condition in conditions:
+                episode = run.begin(agent, "push-v3", 0, condition)
+                episode.end(True)
+    found = EpisodesFolder.read(run.path)
+    assert found.conditions("push-v3", 0) == {Condition(), Condition("late", 2)}
+    assert found.conditions("push-v3", 1) == {Condition()}
+    assert (found.counts.recorded, found.planned()) == (3, 4)
 
 
 def test_a_folder_holds_design_record_journal_and_trials(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from merton.episodes.design import Condition, Design
 from merton.episodes.episode import MOST_PICTURES, MOST_ROWS
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.run import EpisodesRun
-from merton.episodes.scores import score
+from merton.episodes.scores import NO_STEP, score
 from merton.results.decisions import stored_chunks
+from merton.study.episode_notes import episode_notes
 
 DESIGN = Design(name="some", distortions=("max_darken",), levels=(2, 5))
 
@@ -132,6 +133,25 @@ def test_answers_that_cannot_be_compared_have_no_score_and_a_reason(
     run = scripted(tmp_path, DESIGN.model_copy(update=design), clean, shown)
     assert set(of(run).values()) == {None}
     assert all(why in detail["decision"]["why"] for detail in details(run).values())
+
+
+@pytest.mark.parametrize("every", [0, 2])
+def test_step_0_is_no_score_under_a_fault_of_time_and_later_steps_are(tmp_path: Path, every: int) -> None:
+    design = Design(name="some", distortions=("frozen",), levels=(5,), clean_every=every)
+    with EpisodesRun.create(tmp_path, design, "run") as run:
+        carry_out(run, range(3), 2, steps=5)
+    found = EpisodesFolder.read(run.path)
+    distorted = [record for record in found.records() if record.case.level]
+    notes = [line for line in episode_notes(found.about, found.records()) if "no decision score" in line]
+    detail = details(run.path)[distorted[0].id]["decision"]
+    if every:
+        assert set(detail["steps"]) == {"2", "4"}
+        assert distorted[0].decision == detail["total"] == detail["mean"] < 1.0
+        assert notes == []
+    else:
+        assert {record.decision for record in distorted} == {None}
+        assert notes == [f"3 episodes have no decision score: {NO_STEP}."]
+        assert detail["why"] == NO_STEP
 
 
 def test_the_floor_is_the_answer_for_another_scene(tmp_path: Path) -> None:

@@ -201,6 +201,8 @@ def test_an_end_is_told_by_a_call_and_is_on_the_disk_with_its_answer(tmp_path: P
         ("/merton/episode", {"scenes": 1}, {}, 422),
         ("/merton/episode", {"scene": True}, {}, 422),
         ("/merton/episode", {"condition": {"distortion": "blurr", "level": 1}}, {}, 422),
+        ("/merton/episode", {"condition": {"distortion": "jpeg"}}, {}, 422),
+        ("/merton/episode", {"condition": {"distortion": "depth_holes", "level": 1}}, {}, 422),
         ("/merton/episode/end", {"success": 1}, {}, 422),
         ("/merton/episodes", {}, {}, 404),
         ("/merton/episode", b'"' + b"x" * 70000 + b'"', {}, 413),
@@ -314,6 +316,26 @@ def test_malformed_and_unseen_messages_pass_and_are_said_once(tmp_path: Path) ->
     assert proxy.keeper.counts["malformed"] == 2
     assert proxy.keeper.counts["unseen"] == 2
     assert sum("no picture that is understood" in line for line in proxy.said) == 1
+
+
+def test_an_episode_that_could_not_be_distorted_is_said_and_is_no_trial_of_its_condition(tmp_path: Path) -> None:
+    design = {**BLUR, "distort": {"cameras": ("wrist",)}}
+    with websocket_server(Counting()) as url, proxied(tmp_path, url, "openpi", **design) as proxy:
+        for _ in range(2):
+            episode(proxy.url)
+        assert call(proxy, "/merton/episode/end", {"success": True})[0] == 200
+    (broken,) = proxy.folder.pairs.broken
+    assert broken.why == "no picture of it was distorted: no picture of wrist was sent, only of image"
+    assert f"an episode of gaussian_blur 4 counts in no pair: {broken.why}" in proxy.said
+
+
+def test_an_address_may_ask_for_a_fault_of_time(tmp_path: Path) -> None:
+    with websocket_server(Counting()) as url, proxied(tmp_path, url, "openpi") as proxy:
+        episode(proxy.url, query="?task=pick&scene=1&distortion=frozen&level=5")
+        with pytest.raises(InvalidStatus) as refused, connect(f"{proxy.url}/?distortion=depth_lag&level=1"):
+            pass
+        assert b"'depth_lag' acts on depth" in refused.value.response.body
+    assert [str(past.condition) for past in proxy.folder.episodes] == ["frozen 5"]
 
 
 def test_fragments_subprotocols_headers_and_paths_pass(tmp_path: Path) -> None:

@@ -151,6 +151,23 @@ def test_a_failed_policy_and_a_dead_one_are_told_apart(tmp_path: Path) -> None:
     assert third.lost is not None
 
 
+def test_a_picture_that_cannot_be_read_passes_and_its_episode_is_no_trial(tmp_path: Path) -> None:
+    data = body()
+    data = data[:2000] + b"!" + data[2001:]  # within the base64 of the picture
+    with (
+        act_server(lambda number: (200, b"[1.0, 2.0]")) as (url, requests),
+        proxied(tmp_path, url, "act", **BLUR) as proxy,
+    ):
+        for _ in range(2):
+            posts(proxy, [data] * 2, "/act?task=wipe")
+            assert call(proxy, "/merton/episode/end", {"success": True})[0] == 200
+            call(proxy, "/merton/episode", {"task": "wipe"})
+    assert set(of_act(requests)) == {data}
+    assert proxy.keeper.counts["unread"] == 3, "the first of the undistorted episode, and both of the other"
+    (broken,) = proxy.folder.pairs.broken
+    assert broken.why.startswith("no picture of it was distorted: a picture cannot be read: ")
+
+
 def test_a_client_that_asks_whether_to_go_on_is_answered(tmp_path: Path) -> None:
     with act_server() as (url, requests), proxied(tmp_path, url, "act") as proxy:
         connection = HTTPConnection("127.0.0.1", proxy.port, timeout=10)

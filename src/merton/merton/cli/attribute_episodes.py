@@ -76,9 +76,7 @@ def _progress(folder: EpisodesFolder, recorded: int) -> str:
     from merton.experiment.subsets import WHOLE
 
     scenes = {(past.agent, past.case.task, past.case.seed) for past in folder.episodes}
-    planned = sum(
-        condition.part != WHOLE for _, task, scene in scenes for condition in folder.design.conditions(task, scene)
-    )
+    planned = sum(condition.part != WHOLE for _, task, scene in scenes for condition in folder.conditions(task, scene))
     if recorded >= planned:
         return ""
     return (

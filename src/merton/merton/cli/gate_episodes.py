@@ -74,10 +74,7 @@ def _scenes(run: Path, candidate: str, baseline: str) -> RecordedScenes:
     numbers = {record.id: (trial_detail(run, record) or {}).get("episode") for record in records}
     order = {id: number for id, number in numbers.items() if isinstance(number, int)}
     scenes = {(record.case.task, record.case.seed) for record in records}
-    design = folder.design
-    whole = {
-        scene: 1 + sum(condition.part == WHOLE for condition in design.conditions(*scene)) for scene in sorted(scenes)
-    }
+    whole = {scene: sum(condition.part == WHOLE for condition in folder.conditions(*scene)) for scene in scenes}
     print_err(f"{candidate} against {baseline}, by the episodes that are recorded: {run}")
     return recorded_scenes(records, candidate, baseline, order, whole, set(different_scenes(folder.episodes)))
 

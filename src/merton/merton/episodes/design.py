@@ -19,6 +19,7 @@ from pydantic import (
 
 from merton.config import FaultError, Model, one_of
 from merton.episodes.shown import ShownPart
+from merton.errors import InputError
 from merton.experiment.fields import ONE_LEVEL, DistortionName, Identifier, Level, distinct, one_or_list
 from merton.experiment.plan import drawn_level
 from merton.experiment.subsets import (
@@ -34,6 +35,7 @@ from merton.experiment.subsets import (
     subsets,
 )
 from merton.perception.distortion import DEPTH_FAULTS, TEMPORAL_FAULTS
+from merton.perception.distortion.setting import setting_of
 from merton.perception.distortion.stream import REFERENCE
 from merton.results.records import STAIRCASE, TestCase
 
@@ -69,7 +71,7 @@ def _one_or_list(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 def _shows(name: str) -> str:
     if name in DEPTH_FAULTS or (name in TEMPORAL_FAULTS and TEMPORAL_FAULTS[name].depth_alone):
-        raise ValueError(f"{name!r} acts on depth, and episodes of other programs have colour pictures alone")
+        raise InputError(f"{name!r} acts on depth, and episodes of other programs have colour pictures alone")
     return name
 
 
@@ -117,6 +119,18 @@ class Condition:
 
 
 UNDISTORTED = Condition()
+
+
+def condition_of(distortion: str, level: int, part: str = WHOLE) -> Condition:
+    """The condition of a type of images or a fault of time, by its name or number, at a level.
+
+    Raises:
+        InputError: no such distortion or level, or one that acts on depth.
+    """
+    if distortion == REFERENCE and level == 0:
+        return UNDISTORTED
+    found = setting_of(f"{distortion}@{level}")
+    return Condition(_shows(found.distortion), found.level, part) if found.level else UNDISTORTED
 
 
 class Design(Model):

@@ -14,10 +14,15 @@ from merton.episodes.names import safe_camera
 from merton.episodes.pairs import frame_sha256
 from merton.episodes.shown import EpisodePictures, ShownPart, pictures_seed
 from merton.errors import InputError
+from merton.results.text import counted
 from merton.world.observation import Image
 
 MOST_PICTURES = 8
 """Steps of which the pictures are kept, at most."""
+MOST_NOTES = 20
+"""Different clauses about an episode that are kept, at most."""
+OUTSIDE = "no picture of it was distorted: "
+"""How the reason of an episode begins that is no trial of its distortion."""
 MOST_ROWS = 512
 """Rows of an undistorted episode's answers that are kept for the spread, at most: of more, every second answer."""
 
@@ -68,6 +73,10 @@ class Episode:
         self._stride = 1
         self._added_ms: list[float] = []
         self._notes: list[str] = []
+        self._changed = False
+        self._distorted: set[int] = set()
+        self._passed: dict[str, list[int]] = {}
+        self._cameras: set[str] = set()
         self.ended = False
 
     @property
@@ -99,33 +108,58 @@ class Episode:
         Raises:
             InputError: a picture has another form, or a camera that is to be distorted is not among them; it is named.
         """
-        if step == 0 and not self.is_clean:
-            self._check_cameras(pictures)
-        shown = {name: self._pictures.show(step, name, pixels) for name, pixels in pictures.items()}
+        shown = self._pictures.show_all(step, pictures)
+        if not self.is_clean:
+            self._look_for_distorted(step, pictures)
         if step == 0 and not self._first_sha256:
             self._first_sha256 = frame_sha256(pictures)
-        if self.recorded and self._keeps(step):
+        if self.recorded and self._keeps(step, any(shown[name] is not pixels for name, pixels in pictures.items())):
             for name, pixels in pictures.items():
                 self._kept[step, name] = pixels.copy(), shown[name].copy()
         self._steps = max(self._steps, step + 1)
         return shown
 
-    def _check_cameras(self, pictures: Mapping[str, Image]) -> None:
-        """Raises InputError for a camera of the part that the program does not show: nothing of it is distorted."""
-        for camera in sorted(self._pictures.part.cameras or ()):
-            if camera not in pictures:
-                raise InputError(
-                    f"the design distorts the camera {camera!r}, and the program shows: {', '.join(pictures) or 'none'}"
-                )
+    def passed(self, step: int, why: str) -> None:
+        """Keep that an observation was passed on as it is, because its pictures cannot be distorted.
 
-    def _keeps(self, step: int) -> bool:
-        """Whether the pictures of a step are kept: of observed ones, and of the first that is distorted."""
-        known = {kept for kept, _ in self._kept}
-        if step in known:
-            return True
+        Args:
+            step: number of the observation.
+            why: in one clause.
+        """
+        self._steps = max(self._steps, step + 1)
+        self._distorted.discard(step)
+        if not self.is_clean and self._is_due(step) and (why in self._passed or len(self._passed) < MOST_NOTES):
+            self._passed.setdefault(why, []).append(step)
+
+    @property
+    def undistorted(self) -> str:
+        """Why it is no trial of its distortion, although pictures of it were to be distorted; empty if it is one.
+
+        It is one, too, if it was over before the first step that is to be distorted: that is what such a distortion
+        does to it.
+        """
+        return f"{OUTSIDE}{next(iter(self._passed))}" if self._passed and not self._distorted else ""
+
+    def _is_due(self, step: int) -> bool:
         steps = self._pictures.part.steps
-        first = min(steps, default=0) if steps is not None and not self.is_clean else 0
-        return len(known) < MOST_PICTURES and (self._observes(step) or step == first)
+        return steps is None or step in steps
+
+    def _look_for_distorted(self, step: int, pictures: Mapping[str, Image]) -> None:
+        """Find out whether a picture of an observation is one of those that are distorted."""
+        self._cameras |= pictures.keys()
+        if any(self._pictures.part.holds(camera, step) for camera in pictures):
+            self._distorted.add(step)
+        elif pictures:
+            wanted, sent = (", ".join(sorted(names)) for names in (self._pictures.part.cameras or (), pictures))
+            self.passed(step, f"no picture of {wanted} was sent, only of {sent}")
+        else:
+            self.passed(step, "no picture was sent")
+
+    def _keeps(self, step: int, is_changed: bool) -> bool:
+        """Whether the pictures of a step are kept: of observed ones, and of the first that looks other than sent."""
+        first, self._changed = is_changed and not self._changed, self._changed or is_changed
+        room = MOST_PICTURES - (not self.is_clean and not self._changed)
+        return len({kept for kept, _ in self._kept}) < room and (first or self._observes(step))
 
     def decided(
         self,
@@ -178,7 +212,7 @@ class Episode:
 
     def note(self, why: str) -> None:
         """Keep a clause about the episode that is no fault of its policy, such as a failed shadow session; once."""
-        if why not in self._notes and len(self._notes) < 20:
+        if why not in self._notes and len(self._notes) < MOST_NOTES:
             self._notes.append(why)
 
     def over(self) -> None:
@@ -216,12 +250,22 @@ class Episode:
             "answers": [self._answers[step] for step in sorted(self._answers)],
             "actions": [rows for _, rows in self._actions],
             "added_ms": self._added_ms,
-            "notes": self._notes,
+            "notes": [*self._notes, *self._not_distorted()],
+            "undistorted": self.undistorted,
             "frames": [
                 {"step": step, "camera": name, **{side: _file(step, name, side) for side in ("reference", "distorted")}}
                 for step, name in sorted(self._kept)
             ],
         }
+
+    def _not_distorted(self) -> list[str]:
+        """Clauses on what was to be distorted and was not."""
+        said = [
+            f"{counted(len(steps), 'observation')}, the first at step {steps[0]}, passed undistorted: {why}"
+            for why, steps in self._passed.items()
+        ]
+        missing = sorted({*(self._pictures.part.cameras or ())} - self._cameras) if self._distorted else []
+        return [*said, *([f"no picture was sent of {', '.join(missing)}"] if missing else [])]
 
     def files(self) -> dict[str, bytes]:
         """Its pictures by the names of their files."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import sqlalchemy as sa
 from merton import __version__
 from merton.config import dumps, load, read_text
 from merton.decision.spread import Spread
-from merton.episodes.design import Design
+from merton.episodes.design import UNDISTORTED, Condition, Design
 from merton.episodes.history import (
     Counts,
     Past,
@@ -123,10 +125,26 @@ class EpisodesFolder:
         with ResultStore(self.path / PARTS_RECORD, read_only=True) as store:
             return store.records()
 
+    def conditions(self, task: str, scene: int) -> frozenset[Condition]:
+        """All conditions of a scene, the undistorted one, too: those of the design, and all that were asked for there.
+
+        A program that says every condition itself may have a design without a single one.
+        """
+        asked = {past.condition for past in self._of_scene.get((task, scene), ())}
+        return frozenset({UNDISTORTED, *self.design.conditions(task, scene), *asked})
+
+    @cached_property
+    def _of_scene(self) -> dict[tuple[str, int], list[Past]]:
+        found: dict[tuple[str, int], list[Past]] = {}
+        for past in self.episodes:
+            if past.is_recorded:
+                found.setdefault((past.case.task, past.case.seed), []).append(past)
+        return found
+
     def planned(self) -> int:
         """The number of recorded episodes when every scene that was visited has all conditions, those of parts, too."""
         scenes = {(past.agent, past.case.task, past.case.seed) for past in self.episodes}
-        return sum(1 + len(self.design.conditions(task, scene)) for _, task, scene in scenes)
+        return sum(len(self.conditions(task, scene)) for _, task, scene in scenes)
 
 
 def make_folder_of_run(runs: Path, design: Design | Path, name: str | None, source: Mapping[str, Any]) -> Path:
@@ -284,6 +302,7 @@ def amend(path: Path, episodes: Sequence[Past], found: Scores) -> None:
         "episodes": asdict(counts(episodes)),
         "successes": [asdict(one) for one in successes(episodes)],
         "pairs": {"kept": len(pairs.kept), "alone": pairs.alone, "broken": [asdict(one) for one in pairs.broken]},
+        "without_decision": dict(Counter(one.why for _, one in sorted(found.decisions.items()) if one.total is None)),
         "scenes_that_differ_between_agents": [f"{task}.{scene}" for task, scene in different_scenes(episodes)],
         "decision": {
             agent: {

@@ -11,7 +11,7 @@ from merton.episodes.journal import Line
 from merton.episodes.names import safe_part
 from merton.errors import ErrorCode
 from merton.experiment.subsets import WHOLE
-from merton.results.records import Outcome, Reference, TestCase, TrialRecord
+from merton.results.records import NO_PAIR, Outcome, Reference, TestCase, TrialRecord
 
 WITHOUT_END = "the episode ended without a result"
 """Why an episode without an end is a failure, if nothing else is said."""
@@ -78,6 +78,11 @@ class Past:
         return str((self.end or {}).get("first_sha256", ""))
 
     @property
+    def undistorted(self) -> str:
+        """Why it is no trial of its distortion (`Episode.undistorted`); empty if it is one."""
+        return str((self.end or {}).get("undistorted", ""))
+
+    @property
     def folder(self) -> str:
         """Of its files, in the run's folder."""
         part = self.condition.part
@@ -107,7 +112,7 @@ class Past:
                 steps=int(end.get("steps", 0)),
                 wall_s=float(end.get("wall_s", 0.0)),
                 error_code=int(ErrorCode.NOT_PAIRED),
-                error_message=f"no pair: {broken}",
+                error_message=f"{NO_PAIR}{broken}",
             )
         return TrialRecord(
             experiment=run if self.condition.part == WHOLE else self.condition.part,

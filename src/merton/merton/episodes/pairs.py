@@ -19,7 +19,7 @@ from merton.experiment.subsets import WHOLE
 
 @dataclass(frozen=True, order=True)
 class Broken:
-    """A distorted episode whose undistorted one began with another scene.
+    """A distorted episode whose undistorted one began with another scene, or of which nothing was distorted.
 
     Attributes:
         agent, task, scene, condition: of the distorted episode; the condition in words.
@@ -65,12 +65,12 @@ def pairs_of(episodes: Iterable[Past]) -> Pairs:
         if past.condition.is_reference:
             continue
         reference = before.get((past.agent, past.case.task, past.case.seed))
-        if reference is None:
-            alone += 1
-        elif why := _difference(reference, past):
+        if why := _fault(reference, past):
             words = str(past.condition)
             part = past.condition.part
             broken.append(Broken(past.agent, past.case.task, past.case.seed, words, past.id, part, why))
+        elif reference is None:
+            alone += 1
         else:
             kept.add((past.id, past.condition.part))
     return Pairs(frozenset(kept), tuple(sorted(broken)), alone)
@@ -85,7 +85,10 @@ def different_scenes(episodes: Iterable[Past]) -> list[tuple[str, int]]:
     return sorted(scene for scene, digests in seen.items() if len(digests) > 1)
 
 
-def _difference(reference: Past, distorted: Past) -> str:
+def _fault(reference: Past | None, distorted: Past) -> str:
+    """Why a distorted episode is no pair; empty if it may be one."""
+    if distorted.undistorted or reference is None:
+        return distorted.undistorted
     if not reference.first_sha256 or not distorted.first_sha256:
         return "no first picture was seen of one of them"
     if reference.first_sha256 != distorted.first_sha256:

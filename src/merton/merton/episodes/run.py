@@ -16,7 +16,7 @@ from typing import Any
 
 from merton.config import Model, load, validated
 from merton.episodes.assignment import Assignment
-from merton.episodes.design import UNDISTORTED, Condition, Design
+from merton.episodes.design import UNDISTORTED, Condition, Design, condition_of
 from merton.episodes.episode import Episode
 from merton.episodes.folder import (
     DESIGN,
@@ -203,14 +203,10 @@ class EpisodesRun:
     def _checked(self, condition: Condition) -> Condition:
         """A condition that was asked for, if there is such a one: of any distortion and level, and a part of the
         design's."""
-        if condition.level == 0:
-            return UNDISTORTED
         parts = {WHOLE, *self.design.dissection.designs}
         if condition.part not in parts:
             raise InputError(f"unknown part {condition.part!r}; choose one of: {', '.join(sorted(parts))}")
-        asked = {"name": "asked", "distortions": (condition.distortion,), "levels": (condition.level,)}
-        validated(Design, asked, "the condition that was asked for")
-        return condition
+        return condition_of(condition.distortion, condition.level, condition.part)
 
     def ended(self, episode: Episode, success: bool | None, why: str) -> bool:
         """See `Episode.end`."""

@@ -19,9 +19,14 @@ from merton.decision.spread import Spread, as_rows, likeness
 from merton.episodes.design import Design
 from merton.episodes.history import Past, recorded
 from merton.errors import InputError, InvalidActionError
+from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.world.action import ActionChunk
 
 Rows = NDArray[np.float64]
+NO_STEP = (
+    "a fault of time changes nothing at step 0, and no later step was asked about (clean_every: n asks at each n-th)"
+)
+"""Why an episode under a fault of time has no decision score."""
 PARTNERS = 10
 """The most other scenes that an answer is compared with for the floor, as in the report."""
 
@@ -31,8 +36,9 @@ class Decision:
     """The decision scores of an episode, each 0..1.
 
     Attributes:
-        total: of step 0, as a trial's; None if it cannot be compared.
-        mean: over all observed steps; None if none can be compared.
+        total: of step 0, as a trial's; under a fault of time, which changes nothing there, the mean over the observed
+            steps after it. None if they cannot be compared.
+        mean: over all observed steps that count; None if none can be compared.
         steps: number of each observed step to its score.
         rows: the answers of step 0 to the undistorted and to the distorted pictures, in the units that are compared.
         step_s: time of a row [s] if they are rows of deltas (`ActionChunk`); None in the policy's own numbers.
@@ -120,9 +126,12 @@ def _read(reader: Reader, answer: ArrayLike) -> Rows:
 
 def _decision(past: Past, spread: Spread, reader: Reader, step_s: float | None) -> Decision:
     assert past.end is not None
+    if past.undistorted:
+        return Decision(why=past.undistorted)
+    of_time = past.condition.distortion in TEMPORAL_FAULTS
     steps: dict[int, float] = {}
     rows = None
-    why = "the policy was not asked about undistorted pictures"
+    why = NO_STEP if of_time else "the policy was not asked about undistorted pictures"
     for step, clean, shown in past.end.get("answers", ()):
         if clean is None or shown is None:
             continue
@@ -133,12 +142,14 @@ def _decision(past: Past, spread: Spread, reader: Reader, step_s: float | None) 
             why = str(error)
             continue
         rows = pair if step == 0 else rows
+        if of_time and step == 0:
+            continue
         if value is None:
             why = "the policy's undistorted answers do not vary"
         else:
             steps[int(step)] = value
     mean = math.fsum(steps.values()) / len(steps) if steps else None
-    return Decision(steps.get(0), mean, steps, rows, step_s, "" if steps else why)
+    return Decision(mean if of_time else steps.get(0), mean, steps, rows, step_s, "" if steps else why)
 
 
 def _floors(
@@ -166,7 +177,7 @@ def _floors(
 def detail(decision: Decision, spread: Spread | None) -> dict[str, Any]:
     """The part `decision` of a trial.json.
 
-    `total` is of step 0, as in the record, and `mean` over all observed steps. The answers of step 0 stand in it as
+    `total` is that of the record, and `mean` over all observed steps that count. The answers of step 0 stand in it as
     `rows`, and as `deltas`, too, where a convention says what they are: readers take chance floors from them.
     """
     found: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ class ShownPart:
     """
 
     cameras: Collection[str] | None = None
-    steps: Collection[int] | None = None
+    steps: Container[int] | None = None
 
     def holds(self, camera: str, step: int) -> bool:
         """Whether the picture of a camera at a step is distorted."""
@@ -58,6 +58,7 @@ class EpisodePictures:
     Attributes:
         distortion, level: as given; the name is written out where an id was given.
         clean: whether every picture passes as it is.
+        part: as given.
 
     Raises:
         InputError: no such distortion or level, or a fault of depth, of which a colour picture shows nothing.
@@ -78,6 +79,10 @@ class EpisodePictures:
             self.distortion, self.level = setting.name, setting.level
         self._setting, self.part = setting, part
         self.clean = self.level == 0
+
+    def show_all(self, step: int, pictures: Mapping[str, Image]) -> dict[str, Image]:
+        """The pictures of all cameras at a step, by name; see `show`."""
+        return {camera: self.show(step, camera, pixels) for camera, pixels in pictures.items()}
 
     def show(self, step: int, camera: str, pixels: Image) -> Image:
         """The picture that the policy gets in place of a camera's.

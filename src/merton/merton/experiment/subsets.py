@@ -6,7 +6,7 @@ without any of them distorted it is the undistorted run, with all of them the tr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ class Part(Model):
         return is_covered(self.cameras, self.steps, camera, step)
 
 
-def is_covered(cameras: Collection[str] | None, steps: Collection[int] | None, camera: str, step: int) -> bool:
+def is_covered(cameras: Container[str] | None, steps: Container[int] | None, camera: str, step: int) -> bool:
     """Whether a camera and a step are in a part; None is every one."""
     return (cameras is None or camera in cameras) and (steps is None or step in steps)
 
@@ -54,7 +54,7 @@ class Later:
         return f"{self.first}.."
 
 
-class Steps(Collection[int]):
+class Steps(Container[int]):
     """Numbers of steps, of which the last may stand for all later ones."""
 
     def __init__(self, values: Collection[int | Later]) -> None:
@@ -63,12 +63,6 @@ class Steps(Collection[int]):
 
     def __contains__(self, step: object) -> bool:
         return step in self._single or (self._first is not None and isinstance(step, int) and step >= self._first)
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(sorted(self._single))
-
-    def __len__(self) -> int:
-        return len(self._single) + (self._first is not None)
 
 
 @dataclass(frozen=True)

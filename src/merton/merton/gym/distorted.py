@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -19,11 +20,6 @@ from merton.gym.shown_in import Pictures, ShownInBatches, shown_in
 from merton.perception.distortion.stream import REFERENCE
 
 Info = dict[str, Any]
-
-
-def shower(pictures: EpisodePictures, step: int) -> Callable[[Pictures], Pictures]:
-    """The pictures of a step of an episode, from those of the environment."""
-    return lambda given: {camera: pictures.show(step, camera, pixels) for camera, pixels in given.items()}
 
 
 def refuse_wrappers(env: gymnasium.Env[Any, Any], kind: type[Any], why: str) -> None:
@@ -110,7 +106,7 @@ class Distorted(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _shown(self, observation: Any, info: Mapping[str, Any]) -> tuple[Any, Info]:
         said = condition(self._pictures, self._schedule.episodes - 1)
-        shown = shown_in(observation, self._places, shower(self._pictures, self._step))
+        shown = shown_in(observation, self._places, partial(self._pictures.show_all, self._step))
         return shown, {**info, "merton": said}
 
 
@@ -192,7 +188,7 @@ class DistortedVector(VectorWrapper[Any, Any, Any, Any, Any], RecordConstructorA
         self._resets[i] += 1
 
     def _shower(self, i: int) -> Callable[[Pictures], Pictures]:
-        return shower(self._pictures[i], self._steps[i])
+        return partial(self._pictures[i].show_all, self._steps[i])
 
     def _shown(self, observations: Any, infos: Info, new: NDArray[np.bool_] | None = None) -> tuple[Any, Info]:
         shown = self._batches.shown_in(observations, lambda i, given: self._shower(i)(given), new)

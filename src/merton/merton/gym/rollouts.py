@@ -86,7 +86,7 @@ class Rollouts:
         """The pictures of the present step of an episode of the batch; the very objects where nothing is distorted."""
         if self.run is not None:
             return self.episodes[-1].show(self.step, pictures)
-        return {camera: self._pictures[i].show(self.step, camera, pixels) for camera, pixels in pictures.items()}
+        return self._pictures[i].show_all(self.step, pictures)
 
     def over(self) -> None:
         """The batch is over: a reset of the policy tells so."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from merton.episodes.design import Condition
+from merton.episodes.design import Condition, condition_of
 from merton.errors import InputError
-from merton.perception.distortion.stream import REFERENCE, DistortionSetting
+from merton.perception.distortion.stream import REFERENCE
 
 NAMES = ("agent", "task", "scene", "distortion", "level", "session")
 """Of an address; all others are the policy server's and are passed on."""
@@ -54,13 +54,13 @@ class Given:
 def _condition(said: Mapping[str, Any]) -> Condition | None:
     if "distortion" not in said and "level" not in said:
         return None
-    name, level = said.get("distortion", REFERENCE), said.get("level", 0)
+    name = said.get("distortion", REFERENCE)
+    level = said.get("level", 0 if name == REFERENCE else None)
     if isinstance(level, str) and level.isdecimal():
         level = int(level)
     if not isinstance(name, str) or type(level) is not int:
         raise InputError(f"a condition has a distortion and a whole level, got {name!r} and {level!r}")
-    setting = DistortionSetting(name if level else REFERENCE, level)
-    return Condition(setting.name, level)
+    return condition_of(name, level)
 
 
 def split_target(target: str) -> tuple[str, dict[str, str]]:

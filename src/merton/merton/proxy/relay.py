@@ -170,29 +170,12 @@ class Relay:
             self._waiting.append(Sent(number=message.number))
             writer.write(whole.raw)
             return
-        if not message.pictures:
-            self._keeper.note("unseen", "an observation has no picture that is understood, and is passed on as it is")
-        step, running.steps = running.steps, running.steps + 1
-        raw, distorting_s = whole.raw, 0.0
-        if running.distorts() and message.pictures:
-            raw, distorting_s = await self._shown(running, step, message, whole)
-        else:
-            await running.keep(running.shown_as_it_was(step, message.pictures))
+        step, pieces, distorting_s = await running.observed(message)
+        raw = client_frame(self._protocol.shown(whole.payload, pieces)) if pieces else whole.raw
         asked = whole.payload if due(running, step) else None
         added_s = time.perf_counter() - whole.arrived_s - distorting_s
         self._waiting.append(Sent(running, step, message.number, asked, added_s, distorting_s))
         writer.write(raw)
-
-    async def _shown(self, running: Running, step: int, message: Message, whole: Whole) -> tuple[bytes, float]:
-        """The frame to send, and how long distorting took [s]; the harness's own one where nothing is changed."""
-        try:
-            pieces, distorting_s = await self._keeper.do(running.show, step, message.pictures)
-        except (ValueError, InputError) as error:
-            self._keeper.note("unread", f"a picture cannot be read, and is passed on as it is: {error}")
-            return whole.raw, 0.0
-        if not pieces:
-            return whole.raw, distorting_s
-        return client_frame(self._protocol.shown(whole.payload, pieces)), distorting_s
 
     async def _down(self, harness: Streams, upstream: Streams) -> None:
         assembly, reader, writer = Assembly(), upstream[0], harness[1]

@@ -145,17 +145,7 @@ class Requests:
         if running is None:
             self._keeper.counts["outside"] += 1
             return None, 0, body, 0.0
-        if not message.pictures:
-            self._keeper.note("unseen", "an observation has no picture that is understood, and is passed on as it is")
-        step, running.steps = running.steps, running.steps + 1
-        if not running.distorts() or not message.pictures:
-            await running.keep(running.shown_as_it_was(step, message.pictures))
-            return running, step, body, 0.0
-        try:
-            pieces, distorting_s = await self._keeper.do(running.show, step, message.pictures)
-        except ValueError as error:
-            self._keeper.note("unread", f"a picture cannot be read, and is passed on as it is: {error}")
-            return running, step, body, 0.0
+        step, pieces, distorting_s = await running.observed(message)
         return running, step, self._keeper.protocol.shown(body, pieces) if pieces else body, distorting_s
 
     async def _connected(self) -> Streams:

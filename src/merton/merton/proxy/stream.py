@@ -56,14 +56,14 @@ class Keeper:
             self._said.add(kind)
             self._say(line)
 
-    def beside(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def beside(self, tasks: set[asyncio.Task[Any]], work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something beside the relay; it is one of `tasks` until it is over, and a failure is counted and said."""
         task = asyncio.ensure_future(work)
         tasks.add(task)
         task.add_done_callback(partial(self._over, tasks))
         return task
 
-    def _over(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+    def _over(self, tasks: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> None:
         tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -91,7 +91,7 @@ class Running:
     def __init__(self, keeper: Keeper, episode: Episode, shadow: Asker, begins: list[bytes]) -> None:
         self.keeper, self.episode, self.shadow, self.begins = keeper, episode, shadow, begins
         self.steps, self.error = 0, ""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._over = False
 
     def distorts(self) -> bool:
@@ -110,20 +110,34 @@ class Running:
         shown = self.episode.show(step, clean)
         return pieces(pictures, clean, shown), time.perf_counter() - began_s
 
-    async def keep(self, work: Coroutine[Any, Any, None]) -> None:
+    async def keep(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something beside the relay; waits while too much is to be done."""
         while len(self._tasks) >= MOST_WAITING:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         self.keeper.beside(self._tasks, work)
 
-    async def shown_as_it_was(self, step: int, pictures: Mapping[str, Picture]) -> None:
-        """Write down an observation that was passed on undistorted."""
-        if not self.looks_at(step):
-            return
+    async def observed(self, message: Message) -> tuple[int, list[Piece], float]:
+        """Take an observation: its step, what to replace in its message, and how long distorting took [s]."""
+        step, self.steps = self.steps, self.steps + 1
+        if not message.pictures:
+            why = message.problem or "it has no picture that is understood"
+            self.keeper.note("unseen", f"an observation is passed on as it is: {why}")
+            await self.keep(self.keeper.do(self.episode.passed, step, why))
+        elif self.distorts():
+            return step, *await self._shown(step, message.pictures)
+        elif self.looks_at(step):
+            await self.keep(self._shown(step, message.pictures))
+        return step, [], 0.0
+
+    async def _shown(self, step: int, pictures: Mapping[str, Picture]) -> tuple[list[Piece], float]:
+        """As `show`, after all that was asked of the run before; nothing is replaced where a picture is unreadable."""
         try:
-            await self.keeper.do(self.show, step, pictures)
-        except (ValueError, MertonError) as error:
-            self.keeper.note("unread", f"a picture cannot be read, and is passed on as it is: {error}")
+            return await self.keeper.do(self.show, step, pictures)
+        except ValueError as error:  # InputError, too
+            why = f"a picture cannot be read: {error}"
+            self.keeper.note("unread", f"an observation is passed on as it is: {why}")
+            await self.keeper.do(self.episode.passed, step, why)
+            return [], 0.0
 
     async def answered(self, step: int, reply: Reply, asked: bytes | None, added_s: float) -> None:
         """Write down an answer; `asked` is the message that a second session is to be asked about, if any."""
@@ -148,6 +162,11 @@ class Running:
         if self._take_end():
             await self._settled()
             said = f"the policy failed: {self.error}" if self.error and not success else why
+            if self.episode.undistorted:
+                self.keeper.note(
+                    "undistorted",
+                    f"an episode of {self.episode.condition} counts in no pair: {self.episode.undistorted}",
+                )
             await self.keeper.do(self.episode.end, success, said)
 
     async def lost(self, why: str) -> None:
@@ -187,7 +206,7 @@ class Stream:
         self.next: Given | None = given
         self.called = False
         self.connections, self.left = 0, False
-        self._endings: set[asyncio.Task[None]] = set()
+        self._endings: set[asyncio.Task[Any]] = set()
 
     def say(self, given: Given, called: bool = False) -> None:
         """An episode begins with the next observation; the one that goes on ends without an outcome."""
@@ -210,7 +229,7 @@ class Stream:
         self.running = Running(self.keeper, episode, shadow, begins)
         return self.running
 
-    def end(self, success: bool | None, why: str = "") -> asyncio.Task[None] | None:
+    def end(self, success: bool | None, why: str = "") -> asyncio.Task[Any] | None:
         """End the episode that goes on, if any, beside the relay; gives the task that does it."""
         running, self.running = self.running, None
         return None if running is None else self.keeper.beside(self._endings, running.end(success, why))
@@ -232,11 +251,16 @@ def known(given: Given, message: Message) -> Given:
     """What is known about an episode that begins with an observation.
 
     Without a task it is the instruction; without a scene, the first pixels of all cameras: equal ones are one scene.
+    Observations whose pictures cannot be read are all of one scene, as are those without pictures.
     """
     task = given.task or message.instruction or "unnamed"
     scene = given.scene
     if scene is None:
-        scene = scene_of_frame(frame_sha256({camera: picture.read() for camera, picture in message.pictures.items()}))
+        try:
+            seen = {camera: picture.read() for camera, picture in message.pictures.items()}
+        except ValueError:
+            seen = {}
+        scene = scene_of_frame(frame_sha256(seen))
     return replace(given, task=task, scene=number_of(scene))
 
 

@@ -10,6 +10,8 @@ from merton.world.splits import unit_of
 
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
+NO_PAIR = "no pair: "
+"""How the error message of a distorted episode begins that is no pair (`ErrorCode.NOT_PAIRED`)."""
 STAIRCASE: Final = "staircase"
 """In place of an experiment's list of levels, in its file and in run.json: each follows from earlier results."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from merton.errors import ErrorCode
 from merton.results import trial_files
-from merton.results.records import TrialRecord
+from merton.results.records import NO_PAIR, TrialRecord
 from merton.results.text import counted, printable
 
 NAMED = 8
@@ -57,13 +57,16 @@ def told(facts: Mapping[str, Any]) -> list[Told]:
 
 
 def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
-    broken = [record.id for record in records if record.error_code == ErrorCode.NOT_PAIRED]
+    broken: dict[str, list[str]] = {}
+    for record in records:
+        if record.error_code == ErrorCode.NOT_PAIRED:
+            broken.setdefault(record.error_message.removeprefix(NO_PAIR), []).append(record.id)
     distorted = sum(not record.case.is_reference for record in records)
-    if broken:
-        verb = "is no pair" if len(broken) == 1 else "are no pairs"
+    for why, ids in broken.items():
+        verb = "is no pair" if len(ids) == 1 else "are no pairs"
         yield (
-            f"{len(broken)} of {counted(distorted, 'distorted episode')} {verb}: the first picture was not that of the "
-            f"undistorted episode, so it was another scene. In no number here: {_named(broken)}."
+            f"{len(ids)} of {counted(distorted, 'distorted episode')} {verb} and in no number here: "
+            f"{printable(why, 200)}. {'It is' if len(ids) == 1 else 'They are'} {_named(ids)}."
         )
     unended = [record.id for record in records if record.error_code == ErrorCode.NO_END]
     if unended:
@@ -72,6 +75,11 @@ def _of_trials(records: Sequence[TrialRecord]) -> Iterator[str]:
 
 
 def _of_counts(facts: Mapping[str, Any]) -> Iterator[str]:
+    unscored = facts.get("without_decision")
+    for why, count in sorted(unscored.items()) if isinstance(unscored, Mapping) else ():
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+            verb = "has" if count == 1 else "have"
+            yield f"{counted(count, 'episode')} {verb} no decision score: {printable(str(why), 200)}."
     if lost := _number(facts, "lost"):
         which, given = ("1 episode was", "its condition was") if lost == 1 else (f"{lost} episodes were", "each was")
         yield f"{which} lost to the infrastructure, which is no score; {given} given again if the program went on."

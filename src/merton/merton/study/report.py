@@ -81,7 +81,7 @@ GROUPS_SHOWN = 10
 """Distortions, and tasks, that are not folded away: the costliest."""
 CARDS_OPEN = 2
 
-NOT_SHOWN = ("design", "pairs", "decision", "successes", "scenes_that_differ_between_agents")
+NOT_SHOWN = ("design", "pairs", "decision", "without_decision", "successes", "scenes_that_differ_between_agents")
 """Entries of the run.json of episodes that the page has elsewhere."""
 
 CASES_SHOWN = 10

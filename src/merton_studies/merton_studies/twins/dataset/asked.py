@@ -185,7 +185,7 @@ def asked_episode(
     asked = []
     for frame, pictures in together(folder, episode, range(frames[-1] + 1) if in_order else frames):
         distorted = {
-            setting: {key: one.show(frame, key, picture) for key, picture in pictures.items()}
+            setting: one.show_all(frame, pictures)
             for setting, one in shown.items()
             if one.stream is not None or frame % every == 0
         }

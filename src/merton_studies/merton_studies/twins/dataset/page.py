@@ -132,7 +132,7 @@ def _pictures(least: ScoredFrame, folder: LeRobotFolder, seed: int) -> tuple[dic
     pictures: dict[str, Image] = {}
     distorted: dict[str, Image] = {}
     for frame, pictures in together(folder, folder.episodes[asked.episode], frames):
-        distorted = {key: shown.show(frame, key, picture) for key, picture in pictures.items()}
+        distorted = shown.show_all(frame, pictures)
     return pictures, distorted
 
 
