@@ -338,6 +338,23 @@ def test_an_address_may_ask_for_a_fault_of_time(tmp_path: Path) -> None:
     assert [str(past.condition) for past in proxy.folder.episodes] == ["frozen 5"]
 
 
+def test_observations_that_do_not_wait_for_answers_are_answered_and_recorded_in_order(tmp_path: Path) -> None:
+    upstream = Counting()
+    with websocket_server(upstream) as url, proxied(tmp_path, url, "openpi", clean_every=1, **BLUR) as proxy:
+        for _ in range(2):
+            with connect(f"{proxy.url}/?task=pick&scene=1", compression=None, max_size=None) as connection:
+                connection.recv()
+                for step in range(6):
+                    connection.send(observation(step))
+                rows = [unpack(connection.recv())["actions"][0].tolist() for _ in range(6)]
+            assert [row[0] for row in rows] == [1, 2, 3, 4, 5, 6]
+    for past in proxy.folder.episodes:
+        assert past.end is not None
+        assert [row[0] for row in past.end["answers"]] == list(range(6))
+        assert [row[2][0][0] for row in past.end["answers"]] == [1, 2, 3, 4, 5, 6]
+    assert proxy.folder.counts.recorded == 2
+
+
 def test_fragments_subprotocols_headers_and_paths_pass(tmp_path: Path) -> None:
     requests: list[Any] = []
 

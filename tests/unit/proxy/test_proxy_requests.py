@@ -7,6 +7,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, RemoteDisconnected
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -166,6 +167,33 @@ def test_a_picture_that_cannot_be_read_passes_and_its_episode_is_no_trial(tmp_pa
     assert proxy.keeper.counts["unread"] == 3, "the first of the undistorted episode, and both of the other"
     (broken,) = proxy.folder.pairs.broken
     assert broken.why.startswith("no picture of it was distorted: a picture cannot be read: ")
+
+
+@pytest.mark.parametrize("visits", [1, 2], ids=["undistorted", "distorted"])
+def test_requests_of_one_session_at_once_are_passed_on_one_after_the_other(tmp_path: Path, visits: int) -> None:
+    count, bodies = 8, [body(step) for step in range(8)]
+    with act_server() as (url, _), proxied(tmp_path, url, "act", clean_every=1, **BLUR) as proxy:
+        for _ in range(visits):
+            call(proxy, "/merton/episode", {"task": "wipe", "scene": 1})
+            together = threading.Barrier(count)
+
+            def ask(data: bytes, together: threading.Barrier = together) -> list[tuple[int, bytes]]:
+                together.wait(10)
+                return posts(proxy, [data] * 2)
+
+            with ThreadPoolExecutor(count) as pool:
+                answers = list(pool.map(ask, bodies))
+            assert call(proxy, "/merton/episode/end", {"success": True})[0] == 200
+    assert {status for own in answers for status, _ in own} == {200}
+    if visits == 1:  # the answer to its own picture
+        assert [from_json(json.loads(own[0][1]))[0] for own in answers] == pytest.approx([PICTURE.mean()] * count)
+    assert proxy.keeper.counts["outside"] == 0
+    assert proxy.keeper.counts["at_once"] > 0
+    assert any("session" in line for line in proxy.said)
+    last = proxy.folder.episodes[-1]
+    assert last.end is not None
+    assert last.end["steps"] == len(last.end["answers"]) == 2 * count
+    assert all(None not in row for row in last.end["answers"])
 
 
 def test_a_client_that_asks_whether_to_go_on_is_answered(tmp_path: Path) -> None:

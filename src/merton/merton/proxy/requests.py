@@ -11,12 +11,17 @@ from merton.proxy.given import split_target
 from merton.proxy.heads import Head, read_body, read_head, read_response
 from merton.proxy.protocols.base import Kind, Message, Reply
 from merton.proxy.relay import due
+from merton.proxy.sessions import Sessions
 from merton.proxy.shadow import Again
-from merton.proxy.stream import Keeper, Running, Stream, known
+from merton.proxy.stream import Keeper, Running, known
 from merton.proxy.upstream import Streams, Upstream, hang_up
 
 UNAVAILABLE = (502, 503, 504)
 """Statuses by which a server, or one before it, says that the policy was not asked."""
+AT_ONCE = (
+    "requests of one session came at once and are passed on one after the other: if they are of several simulators, "
+    "give each its own ?session=NAME"
+)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -26,7 +31,7 @@ class Requests:
     Args:
         keeper: of the run.
         upstream: the policy server.
-        stream_of: the stream of what an address says.
+        sessions: of all harnesses.
         refused: the answer to a request that this server does not take; None for one that it does.
     """
 
@@ -34,10 +39,10 @@ class Requests:
         self,
         keeper: Keeper,
         upstream: Upstream,
-        stream_of: Callable[[dict[str, str]], Stream],
+        sessions: Sessions,
         refused: Callable[[Head], bytes | None],
     ) -> None:
-        self._keeper, self._upstream, self._stream_of, self._refused = keeper, upstream, stream_of, refused
+        self._keeper, self._upstream, self._sessions, self._refused = keeper, upstream, sessions, refused
         self._streams: Streams | None = None
 
     async def run(self, head: Head, harness: Streams, streams: Streams) -> None:
@@ -69,7 +74,19 @@ class Requests:
         began_s = time.perf_counter()
         if head.says("expect", "100-continue"):
             harness[1].write(CONTINUE)
-        sent_raw, body = await read_body(harness[0], head, of_request=True)
+        sent = await read_body(harness[0], head, of_request=True)
+        said = split_target(head.first[1])[1]
+        if self._keeper.protocol.websocket or head.first[0] != "POST":
+            return await self._passed(head, sent, harness, began_s)
+        asked_s = time.perf_counter()
+        if (turn := self._sessions.turn(said)).locked():
+            self._keeper.note("at_once", AT_ONCE)
+        async with turn:  # the time until the policy has answered another request is not the proxy's own
+            return await self._passed(head, sent, harness, began_s + time.perf_counter() - asked_s)
+
+    async def _passed(self, head: Head, sent: tuple[bytes, bytes], harness: Streams, began_s: float) -> bool:
+        """As `_one`, of a request that is read: its body as it came, and its content."""
+        sent_raw, body = sent
         target, said = split_target(head.first[1])
         read_s = time.perf_counter()
         running, step, shown, distorting_s = self._unread(head, target, said), 0, body, 0.0
@@ -95,7 +112,7 @@ class Requests:
             answer, raw, reply = await read_response(reader, head.first[0])
         except (OSError, asyncio.IncompleteReadError, InputError) as error:
             if running is not None:
-                self._stream_of(said).lost("the policy server went away")
+                self._sessions.at(said).lost("the policy server went away")
             raise ConnectionResetError("the policy server went away") from error
         passed_s = time.perf_counter()
         harness[1].write(raw)
@@ -108,7 +125,7 @@ class Requests:
                 self._keeper.note("policy_failed", f"the policy server answered with status {answer.status}")
                 read = Reply(True, error=f"status {answer.status}")
             if answer.status in UNAVAILABLE:
-                self._stream_of(said).lost(f"the policy server answered with status {answer.status}")
+                self._sessions.at(said).lost(f"the policy server answered with status {answer.status}")
             asked = body if due(running, step) else None
             await running.keep(running.answered(step, read, asked, added_s))
         return _stays(head) and _stays(answer) and answer.get("content-length") is not None
@@ -117,7 +134,7 @@ class Requests:
         """The episode of an observation that need not be read, since its pictures pass and are not kept."""
         if self._keeper.protocol.websocket or head.first[0] != "POST" or not _is_act(target):
             return None
-        stream = self._stream_of(said)
+        stream = self._sessions.at(said)
         running = stream.running
         return None if stream.next or running is None or running.looks_at(running.steps) else running
 
@@ -135,7 +152,7 @@ class Requests:
         self, message: Message, body: bytes, said: dict[str, str], head: Head, target: str
     ) -> tuple[Running | None, int, bytes, float]:
         """(episode, step, the body to send, how long distorting took [s])."""
-        stream = self._stream_of(said)
+        stream = self._sessions.at(said)
         if stream.next is not None:
             own = ("expect", "content-length", "transfer-encoding", "connection")
             request = head.rewritten(self._upstream.target(target), self._upstream.authority, own)

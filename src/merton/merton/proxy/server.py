@@ -158,9 +158,7 @@ class Server:
             if head.upgrades and self._keeper.protocol.websocket:
                 await self._websocket(head, harness, upstream)
             else:
-                await Requests(self._keeper, self._upstream, self._sessions.at, self._refused).run(
-                    head, harness, upstream
-                )
+                await Requests(self._keeper, self._upstream, self._sessions, self._refused).run(head, harness, upstream)
         except (OSError, asyncio.IncompleteReadError):
             self._doubted.set()
             raise

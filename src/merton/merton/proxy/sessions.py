@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+
 from merton.errors import InputError
 from merton.proxy.given import Given
 from merton.proxy.stream import LEFT, Keeper, Stream
@@ -18,6 +22,7 @@ class Sessions:
     def __init__(self, keeper: Keeper, agent: str) -> None:
         self._keeper, self._agent = keeper, agent
         self._streams: dict[str, list[Stream]] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def opened(self, said: dict[str, str]) -> Stream:
         """The stream of a new websocket; raises InputError for an address that says what cannot be."""
@@ -45,6 +50,10 @@ class Sessions:
             if not streams[0].called:
                 streams[0].say(given)
         return streams[0]
+
+    def turn(self, said: Mapping[str, str]) -> asyncio.Lock:
+        """Held by a request of a session until it is answered: an episode has one observation at a time."""
+        return self._turns[said.get("session", "")]
 
     def named(self, session: str) -> Stream:
         """The stream that a control call means.
