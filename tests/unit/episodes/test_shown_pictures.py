@@ -1,5 +1,8 @@
 """Pictures of one episode: what is distorted, what passes as it is, and what a fault of time remembers."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -80,3 +83,17 @@ def test_a_name_that_acts_on_no_colour_is_refused(name: str) -> None:
 def test_an_array_that_is_no_picture_is_refused_by_its_camera(pixels: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"camera 'top'.*uint8 \(height, width, 3\)"):
         EpisodePictures("lens_blur", 1).show(0, "top", pixels)
+
+
+def test_a_first_picture_imports_nothing_that_was_not_loaded() -> None:
+    program = (
+        "import sys, merton.episodes.shown as shown\n"
+        "shown.load(['white_noise', 'frozen', 'block_lost'])\n"
+        "before = set(sys.modules)\n"
+        "import numpy as np\n"
+        "for name in ('white_noise', 'frozen', 'block_lost'):\n"
+        "    shown.EpisodePictures(name, 3).show(0, 'top', np.ones((64, 64, 3), np.uint8))\n"
+        "print(sorted(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

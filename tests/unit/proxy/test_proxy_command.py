@@ -51,8 +51,11 @@ def proxy(folder: Path, *line: str) -> tuple[subprocess.Popen[str], str]:
     words = [sys.executable, "-m", "merton", "proxy", "--listen", "127.0.0.1:0", "--name", "k", *line]
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    loaded = False
     for said in process.stderr:
+        loaded = loaded or said.startswith("the design's distortions are loaded, in ")
         if said.startswith("openpi at "):
+            assert loaded, "the first picture of a harness must not wait for imports"
             return process, said.split()[2]
     raise AssertionError("it ended")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,22 @@ from merton.world.observation import Frame, Image
 def pictures_seed(seed: int, case: TestCase) -> int:
     """The seed of the pictures of a case, equal to that of a trial of `merton run`: every agent sees the same ones."""
     return derive_seed(seed, "distortion", case.id)
+
+
+def load(distortions: Iterable[str]) -> None:
+    """Import and compile what pictures under these distortions need, so that the first one takes as long as others.
+
+    Args:
+        distortions: types of images and faults of time.
+    """
+    from merton.recording.images import jpeg
+
+    picture = np.zeros((64, 64, 3), np.uint8)
+    for name in distortions:
+        pictures = EpisodePictures(name, 5)
+        for step in range(2):
+            pictures.show(step, "", picture)
+    jpeg(picture)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 
 from merton.config import Model, validated
 from merton.episodes.run import EpisodesRun
+from merton.episodes.shown import load
 from merton.errors import InputError
 from merton.experiment.fields import Identifier
 from merton.proxy.protocols import protocol_named
@@ -54,6 +56,9 @@ def serve(
     record = _opened(runs, name, design, resume, {"protocol": protocol, "upstream": upstream, **_harness(protocol)})
     keeper = Keeper(record, spoken, say)
     try:
+        began_s = time.monotonic()
+        load(record.design.distortions)
+        say(f"the design's distortions are loaded, in {time.monotonic() - began_s:.1f} s")
         server = Server(keeper, behind, host, port, agent, names, say)
         for line in record.said:
             say(line)
