@@ -54,6 +54,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         except KeyError:
             raise UnknownNameError(self.kind, name, self._entries) from None
 
+    def __contains__(self, name: object) -> bool:
+        self._read_once()  # Mapping's own asks for the entry, and so words an error for each name that is not there
+        return name in self._entries
+
     def __iter__(self) -> Iterator[str]:
         self._read_once()
         return iter(self._entries)

@@ -1,4 +1,4 @@
-"""The journal of a run of episodes: a JSON object a line, on the disk before anything follows from it."""
+"""The journal of a run of episodes: a JSON object a line, an end on the disk before anything follows from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ HEAVY = ("answers", "actions", "added_ms", "frames")
 
 
 class Journal:
-    """An open journal. A line is whole and durable when `append` returns; a line that was torn is cut off at opening.
+    """An open journal. A line is whole, and durable unless said otherwise, when `append` returns; a line that was torn
+    is cut off at opening.
 
     Args:
         path: the file; it is made if need be.
@@ -60,15 +61,22 @@ class Journal:
                 "said was never acknowledged"
             )
 
-    def append(self, line: Mapping[str, Any]) -> None:
-        """Write a line; raises InfrastructureError if the disk refuses, and then nothing of it is there."""
+    def append(self, line: Mapping[str, Any], durable: bool = True) -> None:
+        """Write a line; raises InfrastructureError if the disk refuses, and then nothing of it is there.
+
+        Args:
+            line: a JSON object.
+            durable: wait until it is on the disk. One that is not survives the loss of this process at once, and that
+                of the machine with the next durable line.
+        """
         content = f"{json.dumps(line, allow_nan=False, separators=(',', ':'))}\n".encode()
         before = os.fstat(self._file).st_size
         try:
             left = memoryview(content)
             while left:
                 left = left[os.write(self._file, left) :]
-            os.fsync(self._file)
+            if durable:
+                os.fsync(self._file)
         except OSError as error:
             self._cut(before)
             raise InfrastructureError(f"cannot write {self.path}: {error.strerror or error}") from None

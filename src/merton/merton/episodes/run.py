@@ -1,7 +1,7 @@
 """The folder of a run of episodes, and the only writer of it.
 
-The journal `episodes.jsonl` is the truth: a line when an episode begins and one when it ends, each on the disk before
-the caller goes on. The record and the trials' files follow from it and are made again where they are missing.
+The journal `episodes.jsonl` is the truth: a line when an episode begins and one when it ends, which is on the disk
+before the caller goes on. The record and the trials' files follow from it and are made again where they are missing.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class EpisodesRun:
     def begin(
         self, agent: str, task: str, scene: int, condition: Condition | None = None, *, instruction: str = ""
     ) -> Episode:
-        """Begin an episode. When this returns, its beginning is on the disk.
+        """Begin an episode. When this returns, its beginning is in the journal, and on the disk with the next end.
 
         Args:
             agent: id of the policy.
@@ -182,7 +182,8 @@ class EpisodesRun:
                         "asked_for": condition is not None,
                         "recorded": is_new,
                         "instruction": instruction,
-                    }
+                    },
+                    durable=False,  # it tells no result, and a policy waits
                 )
             except BaseException:
                 if is_new:

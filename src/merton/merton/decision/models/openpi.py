@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -259,19 +259,38 @@ class OpenPi(Policy):
                 raise InfrastructureError(f"{url} asks for images of size {metadata['image_resolution']!r}")
 
     def _request(self, observation: Observation, sent: NDArray[np.float64]) -> dict[str, Any]:
+        images = [observation.views[camera].color for camera in self.cameras]
+        return self.request(images, sent, observation.instruction, observation.noise_seed)
+
+    def request(
+        self, images: Sequence[Image], state: NDArray[np.floating[Any]], instruction: str, noise_seed: int
+    ) -> dict[str, Any]:
+        """An observation in the server's dialect, with images of the size that its metadata asks for.
+
+        Args:
+            images: (height, width, 3) uint8 RGB, in the order of the dialect's keys.
+            state: all numbers of it.
+            instruction: in words; put into the entry's prompt.
+            noise_seed: sent to a server that honours it.
+
+        Raises:
+            InputError: the state is too short.
+        """
         dialect = self._dialect
+        if (needed := max((after for _, after in dialect.state.values()), default=0)) > len(state):
+            raise InputError(f"{self.name} needs a state of {needed} numbers, and has {len(state)}")
         size = dialect.size_px
         if dialect.endpoint and "image_resolution" in self._metadata:
             size = self._metadata["image_resolution"]
-        images = {
-            key: prepared(observation.views[camera].color, size, dialect.channels_first)
-            for key, camera in zip(dialect.images, self.cameras, strict=False)
+        shown = {
+            key: prepared(image, size, dialect.channels_first)
+            for key, image in zip(dialect.images, images, strict=False)
         }
-        request: dict[str, Any] = {dialect.images_under: images} if dialect.images_under else dict(images)
-        request |= {key: sent[first:after] for key, (first, after) in dialect.state.items()}
-        request[dialect.prompt] = self._prompt.replace("{instruction}", observation.instruction)
+        request: dict[str, Any] = {dialect.images_under: shown} if dialect.images_under else dict(shown)
+        request |= {key: state[first:after] for key, (first, after) in dialect.state.items()}
+        request[dialect.prompt] = self._prompt.replace("{instruction}", instruction)
         if self.honours_noise_seed:
-            request["noise_seed"] = observation.noise_seed
+            request["noise_seed"] = noise_seed
         if dialect.endpoint:
             request |= {"endpoint": "infer", "session_id": "merton"}
         return request

@@ -17,7 +17,7 @@ import numpy as np
 from merton.config import validated
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.lerobot import LeRobot, picture
-from merton.decision.models.openpi import Dialect, OpenPi, OpenPiSettings, prepared
+from merton.decision.models.openpi import Dialect, OpenPi, OpenPiSettings
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.decision.spread import Rows, as_rows
 from merton.errors import (
@@ -188,23 +188,12 @@ class _OpenPiRows(RowPolicy, OpenPi):
         return reply["actions"]
 
     def _request(self, observation: Any, sent: Any) -> dict[str, Any]:
-        dialect: Dialect = self._dialect
-        seed = {"noise_seed": observation["noise_seed"]} if self.honours_noise_seed else {}
         if not self._keys:
+            seed = {"noise_seed": observation["noise_seed"]} if self.honours_noise_seed else {}
             return {key: value for key, value in observation.items() if key != "noise_seed"} | seed
-        images = {
-            key: prepared(observation[own], dialect.size_px, dialect.channels_first)
-            for key, own in zip(dialect.images, self._keys, strict=False)
-        }
-        request: dict[str, Any] = {dialect.images_under: images} if dialect.images_under else dict(images)
+        images = [observation[own] for own in self._keys]
         state = np.ravel(observation.get("observation.state", ()))
-        for key, (first, after) in dialect.state.items():
-            if len(state) < after:
-                raise InputError(f"{self.name} needs a state of {after} numbers, and the data set has {len(state)}")
-            request[key] = state[first:after]
-        request[dialect.prompt] = self._prompt.replace("{instruction}", observation[PROMPT])
-        further = {"endpoint": "infer", "session_id": "merton"} if dialect.endpoint else {}
-        return request | seed | further
+        return self.request(images, state, observation[PROMPT], observation["noise_seed"])
 
 
 class _ActRows(RowPolicy, OpenVlaRest):
