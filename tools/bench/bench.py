@@ -253,6 +253,16 @@ def people() -> dict[str, Any]:
     return from_script("people_bench.py")
 
 
+def proxy() -> dict[str, Any]:
+    """Milliseconds that `merton proxy` adds to an observation of 256x256 pixels, by protocol and condition.
+
+    1,000 requests each, half of them under white_noise at level 3; harness, proxy and policy are three processes.
+    `added` is without the distortion, `added_to_first` of first observations alone, `end_to_end` the harness's whole
+    wait. See `proxy_bench.py`.
+    """
+    return from_script("proxy_bench.py")
+
+
 def loop_over_ros() -> dict[str, Any]:
     """Processor seconds of a trial of `merton run`, by node, and of the same trials in one process."""
     return from_script("loop_cpu.py")
@@ -289,6 +299,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "curation": curation,
     "growth": growth,
     "people": people,
+    "proxy": proxy,
     "protocols": protocols,
     "trials": trials,
     "stop_latency": stop_latency,

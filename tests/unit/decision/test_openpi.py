@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from merton.decision.models.base import PolicyEntry
+from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.images import resize_with_padding
 from merton.decision.models.openpi import DIALECTS, OpenPi, OpenPiSettings, state_of
+from merton.decision.models.rows import row_policy
 from merton.errors import InfrastructureError, InputError, InvalidActionError
 from merton.models.remote import Patience
 from merton.models.serving import pack, unpack
@@ -124,6 +125,17 @@ def test_roboarenas_variant() -> None:
             pytest.raises(InfrastructureError, match=said),
         ):
             openpi(wire, "roboarena").act(observation("side", "wrist"))
+
+
+def test_pictures_of_a_data_set_have_the_size_that_a_server_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with websocket_server(pack({"image_resolution": [180, 320]}), roboarena_server) as wire:
+        settings = {"url": wire.ws, "dialect": "roboarena"}
+        entry = PolicyEntry(name="mine", description="", adapter="openpi", cameras=("side",), settings=settings,
+                            convention="libero_env")  # fmt: skip
+        monkeypatch.setitem(POLICIES._entries, "mine", entry)
+        side, state = np.zeros((48, 64, 3), np.uint8), np.zeros(8, np.float32)
+        row_policy("mine", ("side",)).ask({"side": side, "observation.state": state, "prompt": "pick"})
+    assert unpack(wire.requests[1])["observation/exterior_image_0_left"].shape == (180, 320, 3)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_model_of_the_catalogue_behind_openpi_speaks_its_dialect(monkeypatch: 
         monkeypatch.setitem(POLICIES._entries, "mine", entry)
         rows = row_policy("mine", CAMERAS).ask(observation(), 3)
         np.testing.assert_array_equal(rows, [[1, 90, 3, 4]] * 2)
-        with pytest.raises(InputError, match="needs a state of 8 numbers, and the data set has 2"):
+        with pytest.raises(InputError, match="needs a state of 8 numbers, and has 2"):
             row_policy("mine", CAMERAS).ask(observation(**{"observation.state": STATE[:2]}))
         with pytest.raises(UnknownNameError, match="'front'"):
             row_policy("mine", CAMERAS[1:])
