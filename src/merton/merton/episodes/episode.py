@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
@@ -84,6 +84,10 @@ class Episode:
         """Whether every picture passes as it is."""
         return self._pictures.clean
 
+    def absent(self, cameras: Iterable[str]) -> list[str]:
+        """The cameras that this episode is to distort and that are not among these."""
+        return sorted({*(self._pictures.part.cameras or ())}.difference(cameras))
+
     def asks_clean(self, step: int) -> bool:
         """Whether the policy is to be asked about the undistorted pictures of a step, beside those it is shown.
 
@@ -106,7 +110,7 @@ class Episode:
             The same names; the very objects where nothing is distorted.
 
         Raises:
-            InputError: a picture has another form, or a camera that is to be distorted is not among them; it is named.
+            InputError: a picture has another form; it names the camera.
         """
         shown = self._pictures.show_all(step, pictures)
         if not self.is_clean:
@@ -264,7 +268,7 @@ class Episode:
             f"{counted(len(steps), 'observation')}, the first at step {steps[0]}, passed undistorted: {why}"
             for why, steps in self._passed.items()
         ]
-        missing = sorted({*(self._pictures.part.cameras or ())} - self._cameras) if self._distorted else []
+        missing = self.absent(self._cameras) if self._distorted else []
         return [*said, *([f"no picture was sent of {', '.join(missing)}"] if missing else [])]
 
     def files(self) -> dict[str, bytes]:

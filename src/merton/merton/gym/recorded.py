@@ -74,7 +74,13 @@ class Slot:
 
     def show(self, pictures: Pictures) -> Pictures:
         """The pictures as the policy gets them; between recorded episodes those of the environment."""
-        return pictures if self.episode is None else self.episode.show(self._step, pictures)
+        if self.episode is None:
+            return pictures
+        if self._step == 0 and (absent := self.episode.absent(pictures)):
+            raise InputError(
+                f"the design distorts the camera {absent[0]!r}, and the program shows: {', '.join(pictures)}"
+            )
+        return self.episode.show(self._step, pictures)
 
     def finish(self, why: str = "") -> None:
         """End the episode, if there is one."""
