@@ -23,7 +23,23 @@ def vgg16(*, weights=None):
 def list_models(module):
     return ["vgg16"]
 """,
-    "pyiqa/__init__.py": "__version__ = 'stand-in'\n",
+    "pyiqa/__init__.py": """
+import sys
+from types import ModuleType
+
+import torch
+
+__version__ = "stand-in"
+# torch's compiler, which is never used, is half of the start of a process: optimisers and determinism import it
+for name, content in {
+    "_dynamo": {"disable": lambda function, *_, **__: function, "graph_break": lambda *_, **__: None},
+    "_inductor": {"config": ModuleType("config")},
+}.items():
+    module = sys.modules[f"torch.{name}"] = ModuleType(f"torch.{name}")
+    vars(module).update(content)
+    setattr(torch, name, module)
+sys.modules["torch._inductor.config"] = torch._inductor.config
+""",
     "pyiqa/archs/__init__.py": """
 def build_network(options):
     from pyiqa.archs import networks

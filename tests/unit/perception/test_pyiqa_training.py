@@ -29,11 +29,16 @@ REAL = os.environ.get(VARIABLE)
 COUNT = 12
 
 
-@pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stand-in, named by the variable."""
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That of the stand-in; what it says of itself is asked for once."""
     pytest.importorskip("torch")
-    interpreter = write_environment(tmp_path / "environment")
+    return write_environment(tmp_path_factory.mktemp("pyiqa") / "environment")
+
+
+@pytest.fixture
+def environment(interpreter: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in, named by the variable."""
     monkeypatch.setenv(VARIABLE, str(interpreter))
     return interpreter
 
