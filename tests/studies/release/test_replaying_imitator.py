@@ -5,7 +5,7 @@ A perfect imitator is the first test of a convention: read by `pi0_base`, the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,8 @@ max_steps: 40
 """
 ROWS = 8
 """Rows of a chunk."""
+SCENES = 2
+TASKS = ("reach", "pick")
 
 
 class Replay(Policy):
@@ -81,9 +83,9 @@ def replaying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def shown(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """What the oracle did: both tasks, five scenes."""
-    values = {"tasks": '["reach", "pick"]', "scenes": 5}
-    run = undisturbed_run(tmp_path_factory.mktemp("shown"), EXPERIMENT.format(name="shown", agent="oracle", **values))
+    """What the oracle did."""
+    values = {"name": "shown", "agent": "oracle", "tasks": list(TASKS), "scenes": SCENES}
+    run = undisturbed_run(tmp_path_factory.mktemp("shown"), EXPERIMENT.format(**values))
     assert all(record.success for record in records(run))
     return run
 
@@ -96,7 +98,9 @@ def exported(run: RunDirectory, out: Path, fps: int, monkeypatch: pytest.MonkeyP
     return out
 
 
-def successes_of_replay(folder: Path, dataset: Path, scenes: int, convention: str = "") -> dict[str, list[bool]]:
+def successes_of_replay(
+    folder: Path, dataset: Path, tasks: Sequence[str], scenes: int, convention: str = ""
+) -> dict[str, list[bool]]:
     """Task to the success in each scene, of a policy that replays the data set."""
     POLICIES._entries["replay"] = PolicyEntry(
         name="replay",
@@ -107,9 +111,9 @@ def successes_of_replay(folder: Path, dataset: Path, scenes: int, convention: st
         convention=convention or {"from": str(dataset)},  # type: ignore[arg-type]
     )
     folder.mkdir()
-    values = {"tasks": '["reach", "pick"]', "scenes": scenes}
-    found: dict[str, list[bool]] = {"reach": [], "pick": []}
-    for record in records(undisturbed_run(folder, EXPERIMENT.format(name="again", agent="replay", **values))):
+    values = {"name": "again", "agent": "replay", "tasks": list(tasks), "scenes": scenes}
+    found: dict[str, list[bool]] = {task: [] for task in tasks}
+    for record in records(undisturbed_run(folder, EXPERIMENT.format(**values))):
         assert record.agent == "replay"
         found[record.case.task].append(bool(record.success))
     return found
@@ -121,11 +125,11 @@ def test_a_replaying_imitator_does_the_tasks(
 ) -> None:
     """Not by the convention of another family: half the time to a row, the gripper in other numbers."""
     dataset = exported(shown, tmp_path / "dataset", 10, monkeypatch)
-    assert successes_of_replay(tmp_path / "again", dataset, 5) == {"reach": [True] * 5, "pick": [True] * 5}
-    assert successes_of_replay(tmp_path / "otherwise", dataset, 1, "pi0_base")["pick"] == [False]
+    assert successes_of_replay(tmp_path / "again", dataset, TASKS, SCENES) == dict.fromkeys(TASKS, [True] * SCENES)
+    assert successes_of_replay(tmp_path / "otherwise", dataset, ["pick"], 1, "pi0_base") == {"pick": [False]}
 
 
 @pytest.mark.usefixtures("replaying")
 def test_it_does_them_at_another_rate(shown: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = exported(shown, tmp_path / "dataset", 25, monkeypatch)
-    assert successes_of_replay(tmp_path / "again", dataset, 5) == {"reach": [True] * 5, "pick": [True] * 5}
+    assert successes_of_replay(tmp_path / "again", dataset, TASKS, SCENES) == dict.fromkeys(TASKS, [True] * SCENES)

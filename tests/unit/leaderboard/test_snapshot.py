@@ -414,10 +414,10 @@ def test_a_record_that_cannot_be_written_is_served_as_it_is(tmp_path: Path) -> N
         assert snapshot.latest(store) is not None
 
 
-def test_kill_9_a_hundred_times_and_the_same_ratings(tmp_path: Path) -> None:
+def test_kill_9_again_and_again_and_the_same_ratings(tmp_path: Path) -> None:
     """Fault 12: killed at random moments; after unacknowledged results are sent again, the bytes are the same."""
-    wanted, draw, path, done = trials(12), random.Random(7), tmp_path / "r.sqlite", 0
-    for _ in range(100):
+    wanted, draw, path, done = trials(6), random.Random(7), tmp_path / "r.sqlite", 0
+    for _ in range(40):
         receive, send = os.pipe()
         child = os.fork()
         if child == 0:

@@ -205,10 +205,10 @@ if __name__ == "__main__":
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     unfinished.write_bytes(b"half")
 
-    result = build(references, out)
+    result = build(references, out, workers=1)
     assert result.reused == len(DISTORTIONS) * whole
     assert verify(out) == []
-    build(references, tmp_path / "whole")
+    build(references, tmp_path / "whole", workers=1)
     assert contents(out) == contents(tmp_path / "whole")
 
 
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_written_ends_the_build_with_a_sentence(
     (references / os.fsdecode(b"caf\xe9.png")).write_bytes(b"")
     (references / f"{'long' * 61}.png").write_bytes((references / "a.png").read_bytes())
     write_tags(references, [*SIZES, f"{'long' * 61}.png"])
-    result = build(references, out, workers=2)
+    result = build(references, out, workers=1)
     assert (result.references, result.refused) == (4, {"caf\\udce9.png": "no entry in tags.yaml"})
     assert not list(out.rglob("*.unfinished")), "those of a worker that was ended beside the one that failed, too"
     assert verify(out) == []
