@@ -99,11 +99,10 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     Tests of graphs wait half of their time, the others compute. Both kinds are mixed in the proportion of their times,
     so that neither is left over: together they keep the cores busy.
     """
-    items = list(items)
+    grouped = [(group_of(item), item) for item in items]
     parts: dict[str, dict[str, float]] = {}
     waits: dict[str, bool] = {}
-    for item in items:
-        group = group_of(item)
+    for group, item in grouped:
         waits[group] = item.get_closest_marker("graph") is not None
         part = parts.setdefault(group, {})
         part[function_of(item.nodeid)] = times().get(function_of(item.nodeid), UNKNOWN_S)
@@ -116,7 +115,8 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         for group in groups:
             begins[group] = before / whole
             before += seconds[group]
-    return sorted(items, key=lambda item: (begins[group_of(item)], not waits[group_of(item)], group_of(item)))
+    grouped.sort(key=lambda pair: (begins[pair[0]], not waits[pair[0]], pair[0]))
+    return [item for _, item in grouped]
 
 
 class Guard:

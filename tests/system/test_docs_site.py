@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from docs_site import INTERNAL
+from installed import skip_file_without
 
 from patience import stretched
 
 ROOT = Path(__file__).parents[2]
 for needed in ("sphinx", "furo", "myst_parser"):
-    pytest.importorskip(needed, reason=f"no {needed} (make develop)")
+    skip_file_without(needed, f"no {needed} (make develop)")
 AXE = ("index", "docs/use/tutorials/your_vla", "docs/reference/interfaces", "api/rating", "search")
 """A page of every kind: those that axe-core looks at, wide and light, then narrow and dark."""
 

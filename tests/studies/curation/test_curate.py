@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from computed_roles import embed
+from installed import skip_file_without
 from scripted_llm import llm_entry, scripted_llm
 
 from merton.cognition.models.base import MODELS
@@ -24,7 +25,7 @@ from merton_studies.curation.question import BenchmarkSource, Question
 from merton_studies.curation.roles import Chosen, Roles
 from merton_studies.curation.taxonomy import Taxonomy, read_taxonomy
 
-pytest.importorskip("sklearn", reason="no scikit-learn (the extra curation)")
+skip_file_without("sklearn", "no scikit-learn (the extra curation)")
 pytest.importorskip("pyarrow", reason="no pyarrow (the extra curation)")
 ASKED = {
     "QuantNum": ("How many {} are on the table?", "Count the {} in the picture.", "What number of {} do you see?"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from installed import skip_file_without
 from numpy.typing import NDArray
-
-pytest.importorskip("sklearn")
 
 from merton.errors import InputError
 from merton_studies.curation.sampling import STRATEGIES, UNSEEDED, _one_each, sample, select, shares
+
+skip_file_without("sklearn", "no scikit-learn (the extra curation)")
 
 Vectors = NDArray[np.float32]
 PAPER = {  # Table 2: questions assigned to each dimension

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_checkpoints
+from installed import skip_file_without
 
 from merton.cognition.models.base import MODELS, ModelEntry, Question
 from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.world.observation import Image
 
-torch = pytest.importorskip("torch", reason="torch is not installed (the extra models)")
-pytest.importorskip("transformers", reason="transformers is not installed (the extra models)")
-
-import tiny_checkpoints  # noqa: E402
+for package in ("torch", "transformers"):
+    skip_file_without(package, f"{package} is not installed (the extra models)")
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +62,8 @@ def test_a_batch_answers_as_one_by_one(model: TransformersVlm) -> None:
 
 
 def test_answers_depend_on_image_and_question_and_on_nothing_else(model: TransformersVlm) -> None:
+    import torch
+
     first = model.answer(QUESTIONS[0].images, "how?", 8).text
     torch.manual_seed(99)
     assert model.answer(QUESTIONS[0].images, "how?", 8).text == first
@@ -87,6 +89,8 @@ def test_an_answer_that_was_cut_off_is_marked(folder: Path) -> None:
 
 def test_bfloat16_answers_too(model: TransformersVlm) -> None:
     """The type used on a GPU, here on the CPU, so that its conversions are tested."""
+    import torch
+
     model.warm_up()
     model._model = model._model.to(torch.bfloat16)
     answers = model.answer_batch(QUESTIONS)

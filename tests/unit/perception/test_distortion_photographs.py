@@ -7,6 +7,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 import pytest
+from installed import skip_file_without
 
 from merton.perception.dataset.sample import photographs as sample_photographs
 from merton.perception.distortion import DISTORTIONS, distort
@@ -15,7 +16,7 @@ from merton.perception.quality import measure
 from merton.world.observation import Image
 
 pytest.importorskip("skimage", reason="the photographs come with scikit-image")
-pytest.importorskip("sklearn", reason="two photographs come with scikit-learn")
+skip_file_without("sklearn", "two photographs come with scikit-learn")
 
 LONGER_SIDE_PX = 256
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from merton.errors import InputError
 from merton.rating.checking import Floats, Integers, Matches, MatchTable, as_table, logistic
@@ -157,4 +156,6 @@ def _mean_scores(index: Integers, scores: Floats, count: int) -> Floats:
 def _spearman(one: Floats, other: Floats) -> float | None:
     if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
+    from scipy.stats import spearmanr  # slow to load, and a board without checks needs none
+
     return float(spearmanr(one, other).statistic)

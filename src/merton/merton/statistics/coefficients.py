@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, stats
+from scipy import optimize
 from scipy.special import expit
 
 Floats = NDArray[np.float64]
@@ -49,12 +49,16 @@ def srcc(values: ArrayLike, opinions: ArrayLike) -> float:
     Pairs with a NaN are left out; infinite values are ranked. NaN if one side is constant, or of fewer than
     `MINIMUM_PAIRS` pairs. So for all coefficients here.
     """
+    from scipy import stats  # slow to load, and most importers correlate nothing
+
     x, y = _known(values, opinions)
     return float(stats.spearmanr(x, y).statistic) if _defined(x, y) else float("nan")
 
 
 def krcc(values: ArrayLike, opinions: ArrayLike) -> float:
     """Kendall's rank correlation tau-b, -1..1, which accounts for ties, as `scipy.stats.kendalltau`."""
+    from scipy import stats  # slow to load, and most importers correlate nothing
+
     x, y = _known(values, opinions)
     if not _defined(x, y):
         return float("nan")
@@ -67,6 +71,8 @@ def plcc(values: ArrayLike, opinions: ArrayLike) -> float:
     An infinite value, such as the PSNR of a copy that equals its reference, counts as the largest finite one of the
     sample (ours: it has no place on a line).
     """
+    from scipy import stats  # slow to load, and most importers correlate nothing
+
     x, y = _known(_limited(values), opinions)
     if not _defined(x, y):
         return float("nan")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 
 def kendall_w(rankings: ArrayLike) -> float | None:
@@ -20,6 +19,8 @@ def kendall_w(rankings: ArrayLike) -> float | None:
     Returns:
         None if no ranker tells any two things apart.
     """
+    from scipy.stats import rankdata  # slow to load, and most importers correlate nothing
+
     ranks = np.apply_along_axis(rankdata, 1, np.asarray(rankings, dtype=float))
     m, n = ranks.shape
     sums = ranks.sum(axis=0)

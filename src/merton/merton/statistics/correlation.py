@@ -13,7 +13,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.stats import rankdata
 
 from merton.statistics.intervals import Interval
 from merton.statistics.means import Z_95, fisher_z, from_fisher_z, student
@@ -152,6 +151,8 @@ def _correlated(scores: NDArray[np.float64], stratum: NDArray[np.intp]) -> NDArr
     undefined = np.full((len(scores), len(scores)), np.nan)
     if scores.shape[1] < MINIMUM_SHARED:
         return undefined
+    from scipy.stats import rankdata  # slow to load, and most importers correlate nothing
+
     ranks = rankdata(scores, axis=1)
     sizes = np.maximum(np.bincount(stratum), 1)
     ranks -= np.stack([np.bincount(stratum, row) / sizes for row in ranks])[:, stratum]
