@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := env -u PYTHONPATH -u LD_LIBRARY_PATH -u AMENT_PREFIX_PATH -u CMAKE_PREFIX_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE -u VIRTUAL_ENV -u PYTHONDONTWRITEBYTECODE
 CODE := src tests tools launch
-# Four processes on two cores: tests of nodes wait half of their time.
-PYTEST := $(RUN) $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadgroup
+# Four processes on two cores: tests of nodes wait half of their time. Each has one thread for linear algebra.
+TESTING := $(RUN) OMP_NUM_THREADS=1
+PYTEST := $(TESTING) $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadgroup
 
 help: ## what can be made
 	@awk -F ":.*## " "/^[a-z-]+:.*## / {printf \"  make %-10s %s\\n\", \$$1, \$$2}" $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ ifdef CHANGED
 	@$(RUN) $(BIN)/python tools/test/affected_tests.py $(filter-out 1,$(CHANGED)) >build/affected.txt
 	@[ ! -s build/affected.txt ] || $(PYTEST) @build/affected.txt
 else
-	@$(RUN) $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadgroup -m "not (graph or browser or render or slow)" tests/unit tests/studies
+	@$(TESTING) $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadgroup -m "not (graph or browser or render or slow)" tests/unit tests/studies
 endif
 
 flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy machine
@@ -28,7 +29,7 @@ flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy mach
 
 test-times: develop ## where the time of the tests goes; renews tests/times.json, their order
 	@rm -rf build/test_times
-	@$(RUN) PYTHONPATH=tools/test $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup; \
+	@$(TESTING) PYTHONPATH=tools/test $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup; \
 	red=$$?; $(RUN) $(BIN)/python tools/test/suite_times.py build/test_times && exit $$red
 
 setup: ## create .venv with what experiments need

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
 from typer.testing import CliRunner
 
 from merton.cli.main import app
@@ -99,6 +98,8 @@ def test_a_sheet_tells_neither_source_nor_assignment(tmp_path: Path) -> None:
 
 
 def test_kappa_with_people_is_that_of_their_majority(tmp_path: Path) -> None:
+    from sklearn.metrics import cohen_kappa_score  # here: it takes a second, in every worker that collects this file
+
     rng = np.random.default_rng(0)
     rows, people, automatic = [], [], []
     for number in range(50):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from computed_roles import FAMILIES, embed, family_pool
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, cohen_kappa_score
 from typer.testing import CliRunner
 
 import merton_studies.curation.embedding
@@ -48,6 +47,11 @@ def muddled() -> Pool:
 
 
 def test_the_numbers_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import (  # here: it takes a second, in every worker that collects this file
+        accuracy_score,
+        cohen_kappa_score,
+    )
+
     pool = muddled()
     found = voter_agreement(pool, TAXONOMY, embed, shots=0)
     assigned = assign(pool, TAXONOMY, zero_shot_voters(embed))

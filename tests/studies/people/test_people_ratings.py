@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
-from sklearn.metrics import cohen_kappa_score
 from typer.testing import CliRunner
 
 from merton.cli.main import app
@@ -257,6 +256,8 @@ def curation(folder: Path, questions: int) -> Assignment:
 
 
 def test_labels_go_through_curate_agreement_without_an_edit(tmp_path: Path) -> None:
+    from sklearn.metrics import cohen_kappa_score  # here: it takes a second, in every worker that collects this file
+
     assignment = curation(tmp_path / "curation", 40)
     items = [
         Item(f"{dimension}: {name}", name, {}, {}, {"question": name, "dimension": dimension})
