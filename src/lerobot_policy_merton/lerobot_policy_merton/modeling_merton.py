@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from copy import deepcopy
 from itertools import chain
@@ -16,11 +17,13 @@ from lerobot.policies.pretrained import PreTrainedPolicy
 
 from lerobot_policy_merton.configuration_merton import MertonConfig
 from lerobot_policy_merton.processor_merton import distorted
+from merton.config import load
 from merton.episodes.design import Condition, Design
 from merton.episodes.run import EpisodesRun
 from merton.episodes.shown import ShownPart
 from merton.errors import InputError, MertonError
 from merton.gym.rollouts import Rollouts
+from merton.models.checkpoints import fingerprint_of, locate
 
 
 class MertonPolicy(PreTrainedPolicy):
@@ -35,6 +38,7 @@ class MertonPolicy(PreTrainedPolicy):
 
     def __init__(self, config: MertonConfig, **kwargs: Any) -> None:
         super().__init__(config)
+        sys.excepthook = one_sentence
         if not config.wrapped:
             raise InputError("--policy.wrapped names the policy that is shown distorted pictures: a folder or a name")
         inner = PreTrainedConfig.from_pretrained(config.wrapped)
@@ -114,25 +118,56 @@ def rollouts(config: MertonConfig) -> Rollouts:
         return Rollouts(condition, seed=config.noise_seed, part=ShownPart(config.cameras))
     if config.results is None:
         raise InputError("--policy.run needs --policy.results: eval_info.json in the folder that --output_dir names")
-    path = Path(config.run)
-    if path.exists():
-        run = EpisodesRun.open(path)
-    else:
-        types = (config.distortion,) if config.level else ()
-        own = {"name": path.name, "seed": config.noise_seed, "distortions": types, "levels": (config.level,)}
-        if config.cameras is not None:
-            own["distort"] = {"cameras": config.cameras}
-        design = Path(config.design) if config.design else Design.model_validate(own)
-        source = {"protocol": "lerobot", "harness": "lerobot-eval", "upstream": config.wrapped}
-        run = EpisodesRun.create(path.parent, design, path.name, source)
+    run = opened(config, Path(config.run), results := Path(config.results))
     found = Rollouts(condition, run, config.agent or Path(config.wrapped).name.lower(), part=ShownPart(config.cameras))
-    atexit.register(close, found, Path(config.results))
+    atexit.register(close, found, results)
     return found
 
 
+def opened(config: MertonConfig, path: Path, results: Path) -> EpisodesRun:
+    """The run to record in, made if there is none.
+
+    Raises:
+        InputError: `results` can be no file, or the run has another design than the one that is named.
+    """
+    if results.is_dir() or any(parent.exists() and not parent.is_dir() for parent in results.parents):
+        raise InputError(f"--policy.results={results} can be no file: name eval_info.json in --output_dir's folder")
+    if path.exists():
+        run = EpisodesRun.open(path)
+        if config.design and load(Path(config.design), Design) != run.design:
+            run.close()
+            raise InputError(f"--policy.run={path} has another design than {config.design}: name another run")
+        return run
+    types = (config.distortion,) if config.level else ()
+    own = {"name": path.name, "seed": config.noise_seed, "distortions": types, "levels": (config.level,)}
+    if config.cameras is not None:
+        own["distort"] = {"cameras": config.cameras}
+    design = Path(config.design) if config.design else Design.model_validate(own)
+    folder = locate(config.wrapped)  # its name alone is recorded: a path says more of a machine than of a policy
+    name = folder.resolve().name if Path(config.wrapped).is_dir() else config.wrapped
+    source = {"protocol": "lerobot", "harness": "lerobot-eval", "policy": name, "weights": fingerprint_of(folder)}
+    return EpisodesRun.create(path.parent, design, path.name, source)
+
+
 def close(found: Rollouts, results: Path) -> None:
-    """End the episodes when the process ends, where an error would be a traceback that nothing catches."""
+    """End the episodes when the process ends, with exit code 1 and one sentence if none of them is in the record."""
     try:
         found.close(results)
+        if any(episode.recorded for episode in found.episodes):
+            return
+        fault = f"the run {found.run.path.name if found.run else ''} has their results already, of an earlier time"
     except MertonError as error:
-        print(f"Merton recorded no episode, and their conditions are given again: {error}", file=sys.stderr)
+        fault = f"their conditions are given again: {error}"
+    if found.episodes:
+        print(f"Merton recorded no episode: {fault}", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # at this point an exception changes the exit code no more
+
+
+def one_sentence(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Tell a user's mistake without the traceback that lerobot-eval, which catches nothing, would end with."""
+    if isinstance(error, MertonError):
+        print(f"merton: {error}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)

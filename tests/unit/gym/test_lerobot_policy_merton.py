@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -26,12 +27,13 @@ from lerobot.policies.act.processor_act import make_act_pre_post_processors
 from lerobot.policies.factory import make_pre_post_processors
 from lerobot.processor import PolicyProcessorPipeline
 from lerobot_policy_merton import DistortPicturesStep, MertonConfig
-from lerobot_policy_merton.modeling_merton import MertonPolicy, close
+from lerobot_policy_merton.modeling_merton import MertonPolicy, close, one_sentence
 from lerobot_policy_merton.processor_merton import distorted, pixels_of
 
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.shown import EpisodePictures
 from merton.errors import InputError
+from merton.models.checkpoints import fingerprint_of
 
 SIZE = 96
 RNG = np.random.default_rng(0)
@@ -173,14 +175,61 @@ def test_a_step_of_a_chunk_has_no_clean_answer(wrapped: Path, tmp_path: Path) ->
     assert [(step, clean is not None) for step, clean, _ in trial.end["answers"]] == [(0, True), (2, False), (4, True)]
 
 
-def test_results_that_are_not_there_are_a_sentence_when_the_process_ends(
-    wrapped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The exit codes with which the process would have ended."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(atexit, "register", lambda *_: None)
+    return codes
+
+
+def test_results_that_are_not_there_are_a_sentence_and_an_exit_code_when_the_process_ends(
+    wrapped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], exits: list[int]
 ) -> None:
     merton = policy(wrapped, run=str(tmp_path / "run"), results=str(tmp_path / "eval_info.json"))
     actions(merton, [observation()])
     close(merton._rollouts, tmp_path / "eval_info.json")
     assert "eval_info.json" in capsys.readouterr().err
+    assert exits == [1]
     assert EpisodesFolder.read(tmp_path / "run").records() == []
+
+
+def test_episodes_that_the_record_has_already_are_a_sentence_and_an_exit_code(
+    wrapped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], exits: list[int]
+) -> None:
+    results = tmp_path / "eval_info.json"
+    for codes in ([], [1]):
+        merton = policy(wrapped, run=str(tmp_path / "run"), results=str(results))
+        actions(merton, [observation()])
+        results.write_text(json.dumps({"per_task": [{"metrics": {"successes": [True]}}]}), encoding="utf-8")
+        close(merton._rollouts, results)
+        assert exits == codes
+    assert "recorded no episode: the run run has their results already" in capsys.readouterr().err
+
+
+def test_the_record_names_the_checkpoint_and_its_hash_but_no_path(wrapped: Path, tmp_path: Path) -> None:
+    merton = policy(wrapped, run=str(tmp_path / "run"), results=str(tmp_path / "eval_info.json"))
+    merton._rollouts.run.close()
+    text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
+    assert json.loads(text)["source"] == {
+        "protocol": "lerobot",
+        "harness": "lerobot-eval",
+        "policy": "tiny-act",
+        "weights": fingerprint_of(wrapped),
+    }
+    assert str(wrapped.parent) not in text
+
+
+def test_a_run_of_another_design_is_refused(wrapped: Path, tmp_path: Path) -> None:
+    one, other = (tmp_path / f"{name}.yaml" for name in ("one", "other"))
+    for file in (one, other):
+        file.write_text(f"{{name: {file.stem}, distortions: [lens_blur], levels: [5]}}", encoding="utf-8")
+    options = {"run": str(tmp_path / "run"), "results": str(tmp_path / "eval_info.json")}
+    policy(wrapped, design=str(one), **options)._rollouts.run.close()
+    with pytest.raises(InputError, match="has another design than"):
+        policy(wrapped, design=str(other), **options)
+    policy(wrapped, design=str(one), **options)._rollouts.run.close()
 
 
 @pytest.mark.parametrize(
@@ -188,12 +237,19 @@ def test_results_that_are_not_there_are_a_sentence_when_the_process_ends(
     [
         ({"level": 3}, "needs --policy.distortion"),
         ({"run": "runs/x"}, "--policy.run needs --policy.results"),
+        ({"run": "runs/x", "results": __file__ + "/eval_info.json"}, "can be no file"),
+        ({"run": "runs/x", "results": str(Path(__file__).parent)}, "can be no file"),
         ({"distortion": "lens_blurr", "level": 3}, "lens_blurr"),
     ],
 )
-def test_a_mistake_is_one_sentence(wrapped: Path, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
+def test_a_mistake_is_one_sentence(
+    wrapped: Path, options: dict[str, Any], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=sentence) as mistake:
         policy(wrapped, **options)
+    assert sys.excepthook is one_sentence
+    sys.excepthook(mistake.type, mistake.value, mistake.tb)
+    assert capsys.readouterr().err == f"merton: {mistake.value}\n"
 
 
 def test_a_step_of_a_pipeline_is_saved_and_loaded_with_it(tmp_path: Path) -> None:
