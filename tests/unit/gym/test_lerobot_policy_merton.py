@@ -7,10 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -32,7 +29,6 @@ from lerobot.processor import PolicyProcessorPipeline
 from lerobot_policy_merton import DistortPicturesStep, MertonConfig
 from lerobot_policy_merton.modeling_merton import MertonPolicy, close, one_sentence
 from lerobot_policy_merton.processor_merton import distorted, pixels_of
-from packaging.version import Version
 
 from merton.episodes.folder import EpisodesFolder
 from merton.episodes.shown import EpisodePictures
@@ -52,32 +48,28 @@ def observation(count: int = 1) -> dict[str, Any]:
     }
 
 
-def saved_act(folder: Path, pixels: int, state: int, action: int) -> Path:
-    """An ACT with random weights and its pipelines, as lerobot saves them."""
+@pytest.fixture(scope="module")
+def wrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ACT of PushT with random weights and its pipelines, as lerobot saves them."""
     torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("act") / "tiny-act"
     config = ACTConfig(
         input_features={
-            "observation.image": PolicyFeature(FeatureType.VISUAL, (3, pixels, pixels)),
-            "observation.state": PolicyFeature(FeatureType.STATE, (state,)),
+            "observation.image": PolicyFeature(FeatureType.VISUAL, (3, SIZE, SIZE)),
+            "observation.state": PolicyFeature(FeatureType.STATE, (2,)),
         },
-        output_features={"action": PolicyFeature(FeatureType.ACTION, (action,))},
+        output_features={"action": PolicyFeature(FeatureType.ACTION, (2,))},
         device="cpu", pretrained_backbone_weights=None, dim_model=32, dim_feedforward=32, n_heads=2,
         n_encoder_layers=1, chunk_size=4, n_action_steps=4, use_vae=False,
     )  # fmt: skip
-    wide, wider = ({"mean": torch.full((n,), 256.0), "std": torch.full((n,), 100.0)} for n in (state, action))
+    wide = {"mean": torch.full((2,), 256.0), "std": torch.full((2,), 100.0)}
     grey = {"mean": torch.full((3, 1, 1), 0.5), "std": torch.full((3, 1, 1), 0.25)}
     pipelines = make_act_pre_post_processors(
-        config, {"observation.image": grey, "observation.state": wide, "action": wider}
+        config, {"observation.image": grey, "observation.state": wide, "action": wide}
     )
     for part in (ACTPolicy(config), *pipelines):
         part.save_pretrained(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def wrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An ACT of PushT."""
-    return saved_act(tmp_path_factory.mktemp("act") / "tiny-act", SIZE, state=2, action=2)
 
 
 def policy(wrapped: Path, **options: Any) -> MertonPolicy:
@@ -274,10 +266,9 @@ def test_a_step_of_a_pipeline_is_saved_and_loaded_with_it(tmp_path: Path) -> Non
 
 PLANTED = """
 import os
-from {module} import {name} as Env
+from gym_pusht.envs.pusht import PushTEnv
 
-reset, step, seen = Env.reset, Env.step, []
-Env.max_path_length = 3  # of MetaWorld, where lerobot-eval has no option for it
+reset, step, seen = PushTEnv.reset, PushTEnv.step, []
 
 def seeded(self, seed=None, options=None):
     seen.extend([seed] * (seed is not None))
@@ -285,94 +276,47 @@ def seeded(self, seed=None, options=None):
 
 def stepped(self, action):
     *given, info = step(self, action)
-    return *given, info | {{"{success}": os.environ["PLANTED"][len(seen) - 1] == "1"}}
+    return *given, info | {"is_success": os.environ["PLANTED"][len(seen) - 1] == "1"}
 
-Env.reset, Env.step = seeded, stepped
+PushTEnv.reset, PushTEnv.step = seeded, stepped
 """
-"""Gives the episodes of an environment, in which a policy of random weights never succeeds, the successes of a text."""
+"""Gives the episodes of PushT, in which a policy of random weights never succeeds, the successes of a text."""
 
 
-@dataclass(frozen=True)
-class Harness:
-    """An environment of lerobot-eval: its options, the class that is planted, its policy and its tasks."""
-
-    needs: str
-    options: tuple[str, ...]
-    planted: dict[str, str]
-    act: tuple[int, int, int]
-    tasks: int
-    lerobot: str = "0.4.4"
-
-
-HARNESSES = {
-    "pusht": Harness(
-        "gym_pusht",
-        ("--env.type=pusht", "--env.episode_length=5", *(f"--env.observation_{x}={SIZE}" for x in ("height", "width"))),
-        {"module": "gym_pusht.envs.pusht", "name": "PushTEnv", "success": "is_success"},
-        (SIZE, 2, 2),
-        1,
-    ),
-    "metaworld": Harness(
-        "metaworld",
-        ("--env.type=metaworld", "--env.task=button-press-topdown-v3,drawer-close-v3"),
-        {"module": "metaworld.sawyer_xyz_env", "name": "SawyerXYZEnv", "success": "success"},
-        (480, 4, 4),
-        2,
-        lerobot="0.6",  # 0.4.4 seeds no scene of MetaWorld, so that no pair is proven
-    ),
-}
-
-
-@pytest.mark.parametrize("environment", HARNESSES)
-def test_lerobot_eval_runs_it_unchanged_and_the_record_has_its_successes(environment: str, tmp_path: Path) -> None:
-    harness = HARNESSES[environment]
-    pytest.importorskip(harness.needs, reason=f"{harness.needs} is not installed")
-    if environment == "metaworld" and int(metadata.version("mujoco").split(".")[0]) > 3:
-        pytest.skip("MetaWorld 3.0 does not run with MuJoCo 4")
-    if Version(metadata.version("lerobot")) < Version(harness.lerobot):
-        pytest.skip(f"LeRobot {harness.lerobot} or later is not installed")
-    wrapped = saved_act(tmp_path / "tiny-act", *harness.act)
+def test_lerobot_eval_runs_it_unchanged_and_the_record_has_its_successes(wrapped: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gym_pusht", reason="gym-pusht is not installed")
     known = tmp_path / "site" / "lerobot_policy_merton-0.1.0.dist-info"  # lerobot finds plug-ins by installed names
     known.mkdir(parents=True)
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: lerobot_policy_merton\nVersion: 0.1.0\n", "utf-8")
-    (known.parent / "sitecustomize.py").write_text(
-        "import os\nif os.environ.pop('PLANT', ''):  # not in the programs that it starts\n"
-        + indent(PLANTED.format(**harness.planted), "    "),
-        "utf-8",
-    )
+    (known.parent / "sitecustomize.py").write_text(PLANTED, "utf-8")
     found = os.pathsep.join([str(known.parent), *filter(None, sys.path)])
-    scenes = 3 if harness.tasks == 1 else 2
 
-    def evaluated(name: str, planted: str, *options: str) -> dict[tuple[int, int], bool]:
-        own = {"PYTHONPATH": found, "HF_HUB_OFFLINE": "1", "MUJOCO_GL": "egl", "PLANTED": planted, "PLANT": "1"}
+    def evaluated(name: str, planted: str, *options: str) -> dict[str, Any]:
+        shape = [f"--env.observation_{side}={SIZE}" for side in ("height", "width")]
         done = subprocess.run(
-            [sys.executable, "-m", "lerobot.scripts.lerobot_eval", *options, "--policy.device=cpu", *harness.options,
-             f"--eval.n_episodes={scenes}", "--eval.batch_size=1", "--seed=7", f"--output_dir={tmp_path / name}"],
-            cwd=tmp_path, env=os.environ | own, capture_output=True, text=True,
+            [sys.executable, "-m", "lerobot.scripts.lerobot_eval", *options, "--policy.device=cpu", "--env.type=pusht",
+             *shape, "--env.episode_length=5", "--eval.n_episodes=3", "--eval.batch_size=1", "--seed=7",
+             f"--output_dir={tmp_path / name}"],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": found, "HF_HUB_OFFLINE": "1", "PLANTED": planted},
+            capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
-        tasks = json.loads((tmp_path / name / "eval_info.json").read_text("utf-8"))["per_task"]
-        rewards.append([task["metrics"]["sum_rewards"] for task in tasks])
-        said = {(i, k): won for i, task in enumerate(tasks) for k, won in enumerate(task["metrics"]["successes"])}
-        assert "".join("01"[won] for won in said.values()) == planted
-        return said
+        (task,) = json.loads((tmp_path / name / "eval_info.json").read_text("utf-8"))["per_task"]
+        assert "".join("01"[won] for won in task["metrics"]["successes"]) == planted
+        return task["metrics"]
 
-    rewards: list[Any] = []
     around = ["--policy.type=merton", f"--policy.wrapped={wrapped}", f"--policy.run={tmp_path / 'run'}"]
-    evaluated("plain", "0" * scenes * harness.tasks, f"--policy.path={wrapped}")
+    plain = evaluated("plain", "000", f"--policy.path={wrapped}")
     said = {}
-    for name, level, planted in (("reference", 0, "1101"), ("max_darken", 5, "0100"), ("late", 5, "0011")):
-        said[name] = evaluated(
-            name, planted[: scenes * harness.tasks], *around,
-            f"--policy.results={tmp_path / name / 'eval_info.json'}",
+    for name, level, planted in (("reference", 0, "110"), ("max_darken", 5, "010"), ("late", 5, "001")):
+        one = evaluated(
+            name, planted, *around, f"--policy.results={tmp_path / name / 'eval_info.json'}",
             f"--policy.distortion={name}", f"--policy.level={level}",
         )  # fmt: skip
-    if harness.tasks == 1:  # the planted successes do not end an episode
-        assert rewards[0] == rewards[1]
+        said[name] = one["successes"]
+        assert name != "reference" or one["sum_rewards"] == plain["sum_rewards"]
     folder = EpisodesFolder.read(tmp_path / "run")
-    tasks = list(dict.fromkeys(past.case.task for past in folder.episodes))
-    won = {(one.case.distortion, tasks.index(one.case.task), one.case.seed): one.outcome.success
-           for one in folder.records()}  # fmt: skip
-    assert won == {(name, *place): success for name in said for place, success in said[name].items()}
-    assert (len(folder.pairs.kept), folder.pairs.broken) == (2 * scenes * harness.tasks, ())
+    won = {(one.case.distortion, one.case.seed): one.outcome.success for one in folder.records()}
+    assert won == {(name, scene): said[name][scene] for name in said for scene in range(3)}
+    assert (len(folder.pairs.kept), folder.pairs.broken) == (6, ())
     assert all(one.decision is not None for one in folder.records() if one.case.level)
