@@ -36,7 +36,7 @@ def renew_statistics(folder: LeRobotFolder, out: Path, keys: Collection[str], do
         lines = json_lines(file)
         for at, line in enumerate(lines, 1):
             number, stats = line.get("episode_index"), line.get("stats")
-            if not isinstance(stats, dict) or number not in range(len(folder.episodes)):
+            if not (isinstance(stats, dict) and isinstance(number, int) and 0 <= number < len(folder.episodes)):
                 raise InputError(f"{file}, line {at}: is no statistics of one of the {len(folder.episodes)} episodes")
             for key in keys:
                 found = of_shades(shades[number, key], folder.episodes[number].length)
