@@ -125,6 +125,9 @@ class _Trainable(Registry[TrainableMetric]):
             raise UnknownNameError(self.kind, name, (*self._entries, *ELSEWHERE))
         return ELSEWHERE[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in ELSEWHERE
+
 
 TRAINABLE: Registry[TrainableMetric] = _Trainable("trainable metric")
 """Name to metric."""
