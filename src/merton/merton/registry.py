@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from merton.errors import MertonError, UnknownNameError
@@ -46,17 +46,24 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     def _read_once(self) -> None:
         """Called before every look; a registry whose entries are in files reads them at the first."""
 
+    def _found(self, name: str) -> Entry | None:
+        """The entry called `name`, listed or not; None if there is none."""
+        self._read_once()
+        return self._entries.get(name)
+
+    def _known(self) -> Iterable[str]:
+        """The names that `UnknownNameError` chooses from."""
+        return self._entries
+
     def __getitem__(self, name: str) -> Entry:
         """The entry called `name`; raises UnknownNameError with the valid names."""
-        self._read_once()
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise UnknownNameError(self.kind, name, self._entries) from None
+        if (entry := self._found(name)) is None:
+            raise UnknownNameError(self.kind, name, self._known())
+        return entry
 
     def __contains__(self, name: object) -> bool:
-        self._read_once()  # Mapping's own asks for the entry, and so words an error for each name that is not there
-        return name in self._entries
+        # Mapping's own asks for the entry, and so words an error for each name that is not there
+        return isinstance(name, str) and self._found(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         self._read_once()

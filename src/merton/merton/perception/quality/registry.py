@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 
 import numpy as np
 
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InputError
 from merton.perception.quality import faults, fidelity, information, naturalness
 from merton.perception.quality.catalogue import CATALOGUE
 from merton.perception.quality.learned import small
@@ -20,12 +20,13 @@ from merton.world.observation import Image
 class _Metrics(Registry[Metric]):
     """The metrics that are measured here; a name of the catalogue `iqa` is found, too, but not listed."""
 
-    def __getitem__(self, name: str) -> Metric:
-        if name not in self._entries:
-            if name not in CATALOGUE:
-                raise UnknownNameError(self.kind, name, (*self._entries, *CATALOGUE))
-            return CATALOGUE[name].metric()
-        return self._entries[name]
+    def _found(self, name: str) -> Metric | None:
+        if name in self._entries or name not in CATALOGUE:
+            return self._entries.get(name)
+        return CATALOGUE[name].metric()
+
+    def _known(self) -> Iterable[str]:
+        return *self._entries, *CATALOGUE
 
 
 METRICS: Registry[Metric] = _Metrics("quality metric")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import MissingDependencyError, UnknownNameError
+from merton.errors import MissingDependencyError
 from merton.perception.quality.pairs import ImagePair
 from merton.progress import OnProgress, unseen
 from merton.registry import Registry
@@ -118,15 +118,11 @@ ELSEWHERE: Registry[TrainableMetric] = Registry("trainable metric")
 class _Trainable(Registry[TrainableMetric]):
     """The metrics that are trained in this environment; a name of `ELSEWHERE` is found, too, but not listed."""
 
-    def __getitem__(self, name: str) -> TrainableMetric:
-        if name in self._entries:
-            return self._entries[name]
-        if name not in ELSEWHERE:
-            raise UnknownNameError(self.kind, name, (*self._entries, *ELSEWHERE))
-        return ELSEWHERE[name]
+    def _found(self, name: str) -> TrainableMetric | None:
+        return self._entries.get(name) or ELSEWHERE.get(name)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in ELSEWHERE
+    def _known(self) -> Iterable[str]:
+        return *self._entries, *ELSEWHERE
 
 
 TRAINABLE: Registry[TrainableMetric] = _Trainable("trainable metric")
