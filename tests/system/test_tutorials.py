@@ -170,7 +170,12 @@ def test_a_policy_is_trained_in_lerobot_and_evaluated(tmp_path: Path) -> None:
     """The same page whole, but for the number of training steps; where LeRobot's part for training is installed."""
     pytest.importorskip("lerobot", reason="LeRobot is not installed (the extra lerobot)")
     pytest.importorskip("accelerate", reason="LeRobot's own extra `training` is not installed")
-    fewer = (("--steps=1000", "--steps=2"), ("--steps=2000 --save_freq=250", "--steps=2"), ("~/merton/", f"{ROOT}/"))
+    fewer = (
+        ("--first=40 --steps=800", "--steps=2"),
+        ("--steps=2000 --save_freq=250", "--steps=2"),
+        ("40, 640", "2, 6"),
+    )
+    fewer += (("~/merton/", f"{ROOT}/"),)
     page = changed(ROOT / "docs/use/tutorials/lerobot.md", tmp_path / "page.md", *fewer)
     run_page(page, tmp_path, tmp_path / "nothing is hidden", kinds=("bash", "console"))
     assert {name: len(done) for name, done in successes(tmp_path / "runs/new", "act-press").items()} == dict.fromkeys(
