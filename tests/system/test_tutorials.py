@@ -174,8 +174,8 @@ def test_a_policy_is_trained_in_lerobot_and_evaluated(tmp_path: Path) -> None:
         ("--first=40 --steps=800", "--steps=2"),
         ("--steps=2000 --save_freq=250", "--steps=2"),
         ("40, 640", "2, 6"),
+        ("~/merton/", f"{ROOT}/"),
     )
-    fewer += (("~/merton/", f"{ROOT}/"),)
     page = changed(ROOT / "docs/use/tutorials/lerobot.md", tmp_path / "page.md", *fewer)
     run_page(page, tmp_path, tmp_path / "nothing is hidden", kinds=("bash", "console"))
     assert {name: len(done) for name, done in successes(tmp_path / "runs/new", "act-press").items()} == dict.fromkeys(
