@@ -276,7 +276,7 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     with ResultStore(tmp_path / "results.sqlite") as store:
         store.record(TrialRecord("e", "servo", TestCase("pick", 0, "jpeg", 3), Outcome.INFRASTRUCTURE, error_code=401))
     text, page = page_of(tmp_path)
-    assert "<h1>No agent has lost success under distortion.</h1>" in text
+    assert "<h1>No distorted trial has an undistorted one of its scene beside it, so no drop is known.</h1>" in text
     assert "1 agent, 1 trial in 1 scene." in page.text
     assert '<td>–</td><td class="left">–</td>' in text
     assert "infrastructure fault" in page.text

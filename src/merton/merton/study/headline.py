@@ -50,6 +50,8 @@ def headline(
         sentence = _greatest_loss(largest)
     elif {row.id for row in board.agents} <= set(blind):
         sentence = "no agent looks at the images"
+    elif not any(loss for agent, loss in lost.items() if agent not in blind):
+        sentence = "no distorted trial has an undistorted one of its scene beside it, so no drop is known"
     elif (seen := [loss for agent, loss in lost.items() if agent not in blind]) and not any(
         loss.before for loss in seen
     ):
