@@ -172,7 +172,7 @@ def test_a_policy_is_trained_in_lerobot_and_evaluated(tmp_path: Path) -> None:
     pytest.importorskip("accelerate", reason="LeRobot's own extra `training` is not installed")
     fewer = (
         ("--first=40 --steps=800", "--steps=2"),
-        ("--steps=2000 --save_freq=250", "--steps=2"),
+        ("--steps=1750 --save_freq=250", "--steps=2"),
         ("40, 640", "2, 6"),
         ("~/merton/", f"{ROOT}/"),
     )
