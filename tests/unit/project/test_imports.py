@@ -32,7 +32,7 @@ BANDS = {
         "web",
     ),
     "language": ("world", "results", "pages"),
-    "services": ("graph", "models", "recording", "rating"),
+    "services": ("graph", "models", "worlds", "recording", "rating"),
     "stages": ("cognition", "decision", "execution", "simulation", "perception", "calibration"),
     "compositions": ("experiment", "leaderboard", "study", "episodes", "proxy", "gym", "monitor"),
     "door": ("cli",),

@@ -2,6 +2,7 @@
 
 __all__ = [
     "action",
+    "action_space",
     "arms",
     "camera_info",
     "cell",

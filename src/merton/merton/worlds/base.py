@@ -1,0 +1,138 @@
+"""`World`: the one interface of a place where trials happen. Models and distortions are not part of it.
+
+The embedded UR5 cell is one (`merton.experiment.ur_cell`); others run in a process and a virtual environment of their
+own, and `merton.worlds.client.HostedWorld` speaks to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.world.geometry import Array, Matrix
+from merton.world.observation import Image
+from merton.worlds.description import WorldDescription
+
+
+@dataclass(frozen=True)
+class RobotState:
+    """The state of a robot between two rows. Whatever it lacks is None, not zero.
+
+    Attributes:
+        joints_rad: (n,) joint angles.
+        base_from_tool: (4, 4) pose of the tool centre point in the world's base frame [m].
+        gripper_open: 0 closed .. 1 open.
+        point: (x, y, z) for the path in pictures, in the world's `frame`; of a robot with a tool its position.
+        rest_row: the row that keeps the robot still from here on, for the floor agent `hold`.
+        extra: further numbers that policies of this world read, by name, such as both arms' joints.
+    """
+
+    joints_rad: Array | None = None
+    base_from_tool: Matrix | None = None
+    gripper_open: float | None = None
+    point: tuple[float, float, float] | None = None
+    rest_row: Array | None = None
+    extra: dict[str, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A picture of one camera at one instant.
+
+    Attributes:
+        color: (height, width, 3) uint8 RGB, upright.
+        depth_m: (height, width) float32, 0 where unknown; None if none was asked for.
+    """
+
+    color: Image
+    depth_m: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The task as the world judges it at one instant; `progress` is 0..1 of the way, or None if it does not know."""
+
+    success: bool
+    progress: float | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The result of carrying out rows.
+
+    Attributes:
+        rows: carried out, <= those that were asked for.
+        points: (rows, 3), `RobotState.point` after each; (0, 3) if there is none.
+        ended: why the world has ended the trial, such as "success" or "step limit"; "" if it goes on.
+    """
+
+    rows: int
+    points: Array
+    ended: str = ""
+
+
+@runtime_checkable
+class World(Protocol):
+    """A place where trials happen. Every method raises InfrastructureError if it fails, whose text is one sentence."""
+
+    @property
+    def description(self) -> WorldDescription: ...
+
+    def reset(self, task: str, scene: int) -> str:
+        """Begin a trial; returns the instruction. The scene is a function of task and number, byte for byte.
+
+        A world that was left in the middle of a trial, or whose process died, starts anew.
+        """
+        ...
+
+    def look(self, camera: str, depth: bool = False) -> Look:
+        """The picture of a camera now. Nothing else is rendered, and looking changes nothing."""
+        ...
+
+    def carry_out(self, rows: Array) -> Carried:
+        """Carry out rows (n, columns) of the action space, one after the other, until the world ends the trial."""
+        ...
+
+    def state(self) -> RobotState: ...
+
+    def judged(self) -> Judged:
+        """Success holds from the row on at which it was reached, even if it was momentary."""
+        ...
+
+    def close(self) -> None:
+        """End it, and all that it started."""
+        ...
+
+
+@runtime_checkable
+class ForkableWorld(World, Protocol):
+    """A world that can go back exactly: what follows `load` is what followed `save`, to the last bit and pixel."""
+
+    def save(self) -> Any:
+        """The state between two rows, of this process alone."""
+        ...
+
+    def load(self, snapshot: Any) -> None:
+        """Go back to a snapshot."""
+        ...
+
+
+@runtime_checkable
+class ExpertWorld(World, Protocol):
+    """A world whose own expert decides from its state."""
+
+    def expert(self, rows: int) -> Array:
+        """The next rows (n, columns) of the expert from here; at most `rows`, and the world is as it was before."""
+        ...
+
+
+@runtime_checkable
+class SegmentedWorld(World, Protocol):
+    """A world that knows which pixels show which thing."""
+
+    def things(self, camera: str) -> NDArray[np.bool_]:
+        """The pixels (height, width) of a camera's picture now that show a thing which the task names."""
+        ...
