@@ -177,9 +177,9 @@ def _moments(run: Path, record: TrialRecord, made: Take, speed: float) -> tuple[
 
 def _projected(view: CameraView, points: Array) -> Array:
     """Points of `base_link`, (n, 3) [m], in the pixels of a view, (n, 2)."""
-    camera_from_base = np.linalg.inv(view.base_from_camera)
+    camera_from_base = np.linalg.inv(view.pose)
     x, y, z = camera_from_base[:3, :3] @ points.T + camera_from_base[:3, 3:]
-    camera = view.intrinsics
+    camera = view.lens
     return np.stack([camera.fx * x / z + camera.cx, camera.fy * y / z + camera.cy], axis=1)
 
 

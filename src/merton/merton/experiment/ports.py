@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,21 +48,33 @@ class CellView:
         stamp_ns: the instant at which the arm is at rest, on the cell's clock [ns].
         reference: camera name to undistorted view, of the cameras that were asked for.
         distorted: camera name to distorted view (the same pixels at level 0).
-        joints_rad: (6,) joint angles.
+        joints_rad: (6,) joint angles; this and the next two are None of a robot that has none.
         base_from_tcp: (4, 4) tool centre point in `base_link`.
         gripper_open: 0 closed .. 1 open.
         success: the task is done, as judged from the objects.
         progress: 0..1 of the way to success; None if the cell does not know.
+        own_point: (x, y, z) for the path, in the frame of a world that has no tool in `base_link`.
+        robot: further parts of a policy's `Observation`, as the world gives them: `rest_row`, `extra` and `action`.
     """
 
     stamp_ns: int
     reference: Mapping[str, CameraView]
     distorted: Mapping[str, CameraView]
-    joints_rad: NDArray[np.float64]
-    base_from_tcp: Matrix
-    gripper_open: float
+    joints_rad: NDArray[np.float64] | None
+    base_from_tcp: Matrix | None
+    gripper_open: float | None
     success: bool
     progress: float | None = None
+    own_point: tuple[float, float, float] | None = None
+    robot: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def point(self) -> tuple[float, float, float] | None:
+        """The point of the path at this instant; None of a robot that has none."""
+        if self.own_point is not None or self.base_from_tcp is None:
+            return self.own_point
+        x, y, z = np.asarray(self.base_from_tcp)[:3, 3].tolist()
+        return x, y, z
 
     def images(self, side: Side) -> Mapping[str, CameraView]:
         return self.reference if side == "reference" else self.distorted
@@ -77,6 +89,7 @@ class CellView:
             instruction,
             step,
             noise_seed=noise_seed,
+            **self.robot,
         )
 
 
@@ -89,12 +102,14 @@ class Execution:
         path: of the tool along the way.
         error_code: 0, or why it was cut short: a `merton.errors.ErrorCode`.
         error_message: one sentence, empty if none.
+        ended: why the world has ended the trial with this chunk, such as "success"; empty if it goes on.
     """
 
     executed: int
     path: ToolPath
     error_code: int = 0
     error_message: str = ""
+    ended: str = ""
 
     @property
     def outcome(self) -> Outcome | None:
@@ -128,7 +143,7 @@ class Ports(Protocol):
 
     @property
     def knows_scene(self) -> bool:
-        """Whether it can tell the oracle where everything is, so that reference runs can be added."""
+        """Whether the oracle, or the world's own expert, can decide from its state: reference runs can be added."""
         ...
 
     def reset(self, task: str, scene: int) -> str:
@@ -200,7 +215,7 @@ class Ports(Protocol):
 
 @runtime_checkable
 class SegmentingPorts(Ports, Protocol):
-    """A world that knows which pixels show which thing, such as `merton.experiment.local.LocalPorts`."""
+    """A world that knows which pixels show which thing, such as the embedded cell."""
 
     def things(self, camera: str) -> NDArray[np.bool_]:
         """The pixels (height, width) of a camera's image of the newest view that belong to the region "things"."""

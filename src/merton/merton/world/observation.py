@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from merton.errors import InputError
+from merton.world.action_space import ActionSpace
 from merton.world.geometry import Array, Matrix
 from merton.world.nouns import meant
 
+_Value = TypeVar("_Value")
 Image = NDArray[np.uint8]
 """Colour image, shape (height, width, 3), RGB."""
 
@@ -64,7 +66,7 @@ class Intrinsics:
         return np.array([self.fx * x / z + self.cx, self.fy * y / z + self.cy])
 
 
-def check_picture(color: NDArray[Any], depth: NDArray[Any] | None, intrinsics: Intrinsics) -> None:
+def check_picture(color: NDArray[Any], depth: NDArray[Any] | None, intrinsics: Intrinsics | None) -> None:
     """Check that colour, depth and intrinsics are of one picture; every source of pictures comes by here.
 
     Raises:
@@ -75,7 +77,7 @@ def check_picture(color: NDArray[Any], depth: NDArray[Any] | None, intrinsics: I
     height, width = color.shape[:2]
     if depth is not None and depth.shape != (height, width):
         raise InputError(f"depth {depth.shape} is not aligned to colour {(height, width)}")
-    if (intrinsics.width, intrinsics.height) != (width, height):
+    if intrinsics is not None and (intrinsics.width, intrinsics.height) != (width, height):
         raise InputError(
             f"its camera_info is for pictures of {intrinsics.width} x {intrinsics.height} px, and the picture has "
             f"{width} x {height}: a resized, cropped or binned stream needs a camera_info of its own"
@@ -99,20 +101,20 @@ class Frame:
 
 @dataclass(frozen=True)
 class CameraView(Frame):
-    """One calibrated camera at one instant.
+    """One camera at one instant.
 
     Attributes:
         camera, color, depth_m: as of `Frame`.
-        intrinsics: pinhole parameters of `color`.
-        base_from_camera: pose of the optical frame in the frame `base_link`.
+        intrinsics: pinhole parameters of `color`; None of a camera that is not calibrated.
+        base_from_camera: pose of the optical frame in the frame `base_link`; None of a camera that is not calibrated.
         stamp_ns: time of exposure [ns] on the cell's clock.
 
     Raises:
         InputError: as `check_picture`.
     """
 
-    intrinsics: Intrinsics
-    base_from_camera: Matrix
+    intrinsics: Intrinsics | None
+    base_from_camera: Matrix | None
     stamp_ns: int = 0
 
     def __post_init__(self) -> None:
@@ -120,6 +122,20 @@ class CameraView(Frame):
             check_picture(self.color, self.depth_m, self.intrinsics)
         except InputError as error:
             raise InputError(f"camera {self.camera!r}: {error}") from None
+
+    @property
+    def lens(self) -> Intrinsics:
+        """`intrinsics`; raises InputError for a camera that is not calibrated."""
+        if self.intrinsics is None:
+            raise InputError(f"camera {self.camera!r} is not calibrated: its intrinsics are not known")
+        return self.intrinsics
+
+    @property
+    def pose(self) -> Matrix:
+        """`base_from_camera`; raises InputError for a camera that is not calibrated."""
+        if self.base_from_camera is None:
+            raise InputError(f"camera {self.camera!r} is not calibrated: its pose is not known")
+        return self.base_from_camera
 
 
 @dataclass(frozen=True)
@@ -148,11 +164,11 @@ class SceneState:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything a policy may use to decide.
+    """Everything a policy may use to decide. Whatever the robot of another world lacks is None, not zero.
 
     Attributes:
         views: camera name to view.
-        joints_rad: (6,) arm joint angles, base to wrist 3.
+        joints_rad: (n,) arm joint angles, base to wrist 3 of the UR5's six.
         base_from_tcp: (4, 4) pose of the tool centre point (between the finger pads) in `base_link`.
         gripper_open: 0 closed .. 1 open.
         instruction: the task in words.
@@ -160,13 +176,42 @@ class Observation:
         scene: the simulator's state; None for every policy but the oracle.
         noise_seed: seed of a stochastic model, in [0, 2**64); the same for a reference and its distorted copies, so
             that only the image differs.
+        action: the action space of a world that is not the UR5 cell, which takes tool deltas of any duration.
+        rest_row: the row of `action` that keeps the robot still.
+        extra: further numbers of the robot that this world gives, by name.
+        expert: decides as the world's own expert, (n, columns) rows of `action`; None for every policy but that one.
     """
 
     views: Mapping[str, CameraView]
-    joints_rad: Array
-    base_from_tcp: Matrix
-    gripper_open: float
+    joints_rad: Array | None
+    base_from_tcp: Matrix | None
+    gripper_open: float | None
     instruction: str
     step: int = 0
     scene: SceneState | None = None
     noise_seed: int = 0
+    action: ActionSpace | None = None
+    rest_row: Array | None = None
+    extra: Mapping[str, Array] | None = None
+    expert: Callable[[], Array] | None = None
+
+    @property
+    def joints(self) -> Array:
+        """`joints_rad`; raises InputError if this world's robot has none."""
+        return _there(self.joints_rad, "joint angles")
+
+    @property
+    def tool(self) -> Matrix:
+        """`base_from_tcp`; raises InputError if this world's robot has none."""
+        return _there(self.base_from_tcp, "tool pose")
+
+    @property
+    def opened(self) -> float:
+        """`gripper_open`; raises InputError if this world's robot has none."""
+        return _there(self.gripper_open, "gripper")
+
+
+def _there(value: _Value | None, name: str) -> _Value:
+    if value is None:
+        raise InputError(f"the robot of this world has no {name}, which the policy needs")
+    return value

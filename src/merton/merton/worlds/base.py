@@ -12,8 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.world.action import ActionChunk
 from merton.world.geometry import Array, Matrix
-from merton.world.observation import Image
+from merton.world.observation import CameraView
 from merton.worlds.description import WorldDescription
 
 
@@ -28,6 +29,7 @@ class RobotState:
         point: (x, y, z) for the path in pictures, in the world's `frame`; of a robot with a tool its position.
         rest_row: the row that keeps the robot still from here on, for the floor agent `hold`.
         extra: further numbers that policies of this world read, by name, such as both arms' joints.
+        time_ns: since the reset, on the world's clock [ns].
     """
 
     joints_rad: Array | None = None
@@ -36,19 +38,7 @@ class RobotState:
     point: tuple[float, float, float] | None = None
     rest_row: Array | None = None
     extra: dict[str, Array] | None = None
-
-
-@dataclass(frozen=True)
-class Look:
-    """A picture of one camera at one instant.
-
-    Attributes:
-        color: (height, width, 3) uint8 RGB, upright.
-        depth_m: (height, width) float32, 0 where unknown; None if none was asked for.
-    """
-
-    color: Image
-    depth_m: NDArray[np.float32] | None = None
+    time_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,17 +51,21 @@ class Judged:
 
 @dataclass(frozen=True)
 class Carried:
-    """The result of carrying out rows.
+    """The result of carrying out a chunk.
 
     Attributes:
-        rows: carried out, <= those that were asked for.
-        points: (rows, 3), `RobotState.point` after each; (0, 3) if there is none.
+        rows: carried out, <= those of the chunk.
+        points: (n, 3), `RobotState.point` along the way; (0, 3) if there is none.
         ended: why the world has ended the trial, such as "success" or "step limit"; "" if it goes on.
+        error_code: 0, or why the robot was stopped: a `merton.errors.ErrorCode`.
+        error_message: one sentence, empty if none.
     """
 
     rows: int
     points: Array
     ended: str = ""
+    error_code: int = 0
+    error_message: str = ""
 
 
 @runtime_checkable
@@ -88,12 +82,16 @@ class World(Protocol):
         """
         ...
 
-    def look(self, camera: str, depth: bool = False) -> Look:
-        """The picture of a camera now. Nothing else is rendered, and looking changes nothing."""
+    def look(self, camera: str, depth: bool = False) -> CameraView:
+        """The view of a camera now, upright. Nothing else is rendered, and looking changes nothing."""
         ...
 
-    def carry_out(self, rows: Array) -> Carried:
-        """Carry out rows (n, columns) of the action space, one after the other, until the world ends the trial."""
+    def carry_out(self, chunk: ActionChunk, stop_rule: str = "gate") -> Carried:
+        """Carry out a chunk, one row after the other, until the world ends the trial or stops the robot.
+
+        Args:
+            stop_rule: "gate" or "contact", of a world that stops its robot before table and walls.
+        """
         ...
 
     def state(self) -> RobotState: ...

@@ -242,9 +242,9 @@ class RosPorts(ServiceCaller):
         request = PredictActions.Request(
             model_id=model,
             views=[convert.view_message(view) for view in observation.views.values()],
-            state=JointState(name=list(ARM_JOINTS), position=observation.joints_rad.tolist()),
-            tcp=convert.pose_stamped(observation.base_from_tcp, self.view_stamp_ns),
-            gripper=observation.gripper_open,
+            state=JointState(name=list(ARM_JOINTS), position=observation.joints.tolist()),
+            tcp=convert.pose_stamped(observation.tool, self.view_stamp_ns),
+            gripper=observation.opened,
             instruction=observation.instruction,
             step=observation.step,
             seed=observation.noise_seed,

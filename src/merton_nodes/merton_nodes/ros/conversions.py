@@ -215,8 +215,8 @@ def view_message(view: CameraView) -> CameraViewMessage:
         camera=view.camera,
         color=color_message(view.color, view.stamp_ns, frame),
         depth=Image() if view.depth_m is None else depth_message(view.depth_m, view.stamp_ns, frame),
-        info=camera_info_message(view.intrinsics, view.stamp_ns, frame),
-        base_from_camera=pose_message(view.base_from_camera),
+        info=camera_info_message(view.lens, view.stamp_ns, frame),
+        base_from_camera=pose_message(view.pose),
     )
 
 

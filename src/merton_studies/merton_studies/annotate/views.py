@@ -84,11 +84,11 @@ def description(taken_by: str, cameras: tuple[str, ...], size_px: tuple[int, int
     blank_observation = observation(blank, taken_by, cameras, "", 0)
     return {
         "views": [
-            [name, list(vars(view.intrinsics).values()), _rounded(view.base_from_camera)]
+            [name, list(vars(view.lens).values()), _rounded(view.pose)]
             for name, view in blank_observation.views.items()
         ],
-        "joints_rad": _rounded(blank_observation.joints_rad),
-        "base_from_tcp": _rounded(blank_observation.base_from_tcp),
+        "joints_rad": _rounded(blank_observation.joints),
+        "base_from_tcp": _rounded(blank_observation.tool),
         "gripper_open": blank_observation.gripper_open,
     }
 

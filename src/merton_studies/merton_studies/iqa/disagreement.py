@@ -79,7 +79,7 @@ def _shifted(view: CameraView, right_px: int, down_px: int) -> CameraView:
     height, width = view.color.shape[:2]
     rows = np.clip(np.arange(height) - down_px, 0, height - 1)[:, None]
     columns = np.clip(np.arange(width) - right_px, 0, width - 1)[None, :]
-    seen = view.intrinsics
+    seen = view.lens
     return replace(
         view,
         color=view.color[rows, columns],

@@ -32,7 +32,7 @@ def as_recorded(view: CameraView, color_format: str) -> Picture:
         depth = SimpleNamespace(frame_id="", format="16UC1; png compressed", data=bytes(png16(millimetres)))
     content = bytes(COLOR_FORMATS[color_format](view.color))
     color = SimpleNamespace(frame_id="", format=f"rgb8; {color_format} compressed bgr8", data=content)
-    return Picture(color, depth, view.intrinsics, view.stamp_ns)
+    return Picture(color, depth, view.lens, view.stamp_ns)
 
 
 class WatchedPorts(LocalPorts):
@@ -58,7 +58,7 @@ class WatchedPorts(LocalPorts):
             opening_m, views = self.cell.gripper_opening_m, observation.views.items()
             for kept, color_format in ((self.decisions, "png"), (self.from_jpeg, "jpeg")):
                 pictures = {name: as_recorded(view, color_format) for name, view in views}
-                made = Decision(observation.step, chunk, observation.joints_rad, opening_m, opening_m, pictures)
+                made = Decision(observation.step, chunk, observation.joints, opening_m, opening_m, pictures)
                 kept.append(made)
         return chunk
 

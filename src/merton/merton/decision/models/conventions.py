@@ -130,8 +130,8 @@ class Convention:
         """
         if self.arm is None or self.arm.name not in ARMS or self.entry is None or self.entry.joints is None:
             return np.array(self.rest)
-        joints = np.asarray(observation.joints_rad, np.float64) / _state_unit_rad(self.entry.joints)
-        return np.append(joints, self.entry.gripper.opened(observation.gripper_open))
+        joints = np.asarray(observation.joints, np.float64) / _state_unit_rad(self.entry.joints)
+        return np.append(joints, self.entry.gripper.opened(observation.opened))
 
     def chunk(
         self,

@@ -107,10 +107,10 @@ class Glance(Policy):
     def motion(self, observation: Observation) -> NDArray[np.float64]:
         """The deltas (n, 7) of the whole task from where the hand is."""
         tables = self.tables(observation)
-        hand = hand_state(observation.base_from_tcp, observation.gripper_open)
+        hand = hand_state(observation.tool, observation.opened)
         words = tokens(observation.instruction, self.network.words)
         segments = self.network.segments(np.dstack(tables), words, hand)
-        start = observation.base_from_tcp[:3, 3]
+        start = observation.tool[:3, 3]
         return to_deltas(slow_enough(segments, start), start)
 
     def tables(self, observation: Observation) -> list[Image]:

@@ -324,7 +324,7 @@ def state_of(observation: Observation, kind: str, convention: Convention) -> NDA
             of a Panda [m], (8,). "joints": see `Convention.joints_of`. "none": the convention's `rest`.
     """
     if kind == "tool":
-        finger_m = _FINGER_OPEN_M * observation.gripper_open
-        pose = observation.base_from_tcp
+        finger_m = _FINGER_OPEN_M * observation.opened
+        pose = observation.tool
         return np.concatenate((pose[:3, 3], rotation_vector_of(pose), (finger_m, -finger_m)))
     return convention.joints_of(observation) if kind == "joints" else np.array(convention.rest)

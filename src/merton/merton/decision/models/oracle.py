@@ -42,7 +42,7 @@ class Oracle(Policy):
 
 def _deltas(command: Command, observation: Observation, scene: SceneState) -> NDArray[np.float64]:
     """The whole task as deltas (n, 7)."""
-    hand, thing = Motion(observation.base_from_tcp, observation.gripper_open), scene.find(command.object)
+    hand, thing = Motion(observation.tool, observation.opened), scene.find(command.object)
     target = scene.find(command.target).base_from_object if command.target else transform()
     poses = Poses(thing.base_from_object, yaw_of(thing), target, command.direction)
     return TASKS[command.verb].motion(hand, poses).deltas

@@ -29,8 +29,8 @@ def pixels(lens: Intrinsics, image_px: NDArray[np.floating]) -> NDArray[np.float
 
 def part(view: CameraView) -> Image:
     """The part of the picture, (`ROWS`, `COLUMNS`, 3) uint8 RGB."""
-    scale = FOCAL_PX / view.intrinsics.fx, FOCAL_PX / view.intrinsics.fy
-    corner = pixels(view.intrinsics, np.zeros(2))
+    scale = FOCAL_PX / view.lens.fx, FOCAL_PX / view.lens.fy
+    corner = pixels(view.lens, np.zeros(2))
     grid_from_image = np.array([[scale[0], 0.0, corner[0]], [0.0, scale[1], corner[1]]])
     return np.asarray(cv2.warpAffine(view.color, grid_from_image, (COLUMNS, ROWS), flags=cv2.INTER_LINEAR), np.uint8)
 

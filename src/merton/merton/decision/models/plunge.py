@@ -18,5 +18,5 @@ class Plunge(Policy):
 
     def act(self, observation: Observation) -> ActionChunk:
         """Half a metre down, never done."""
-        gripper = min(1.0, max(0.0, observation.gripper_open))
+        gripper = min(1.0, max(0.0, observation.opened))
         return checked_chunk([[0.0, 0.0, -_STEP_DOWN_M, 0.0, 0.0, 0.0, gripper]] * _STEPS, STEP_S, model=self.name)

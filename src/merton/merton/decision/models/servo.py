@@ -101,7 +101,7 @@ class Servo(Policy):
         view = observation.views.get(camera)
         if view is None:
             raise InputError(f"servo needs the view of camera {camera!r}")
-        hand = Motion(observation.base_from_tcp, observation.gripper_open)
+        hand = Motion(observation.tool, observation.opened)
         high = bool(hand.base_from_tcp[2, 3] > LOOKOUT_M[2] - NEAR_M)
         if command.verb == "place" and _HELD[0] < hand.gripper_open < _HELD[1]:
             mat = locate(view, str(command.target)) if high else None
@@ -179,8 +179,8 @@ def outlined(image: Image) -> list[Patch]:
 def _on_table(view: CameraView, depth_m: NDArray[np.float32], patch: Patch) -> NDArray[np.float64]:
     """Points (n, 3) [m] in `base_link` of the pixels of a patch that have depth and lie on the table."""
     rows, columns = patch
-    in_camera = view.intrinsics.deproject(columns, rows, depth_m[patch])
-    points = in_camera @ view.base_from_camera[:3, :3].T + view.base_from_camera[:3, 3]
+    in_camera = view.lens.deproject(columns, rows, depth_m[patch])
+    points = in_camera @ view.pose[:3, :3].T + view.pose[:3, 3]
     there = (in_camera[:, 2] > 0) & ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=1)
     return np.asarray(points[there])
 

@@ -41,7 +41,7 @@ def from_above(view: CameraView) -> Image:
 
 def _image_from_plane(view: CameraView) -> NDArray[np.float64]:
     """Homography (3, 3) from (x, y, 1) [m] in the plane to homogeneous pixels of the view."""
-    lens, camera_from_base = view.intrinsics, np.linalg.inv(view.base_from_camera)
+    lens, camera_from_base = view.lens, np.linalg.inv(view.pose)
     matrix = np.array([[lens.fx, 0.0, lens.cx], [0.0, lens.fy, lens.cy], [0.0, 0.0, 1.0]])
     rotation, translation = camera_from_base[:3, :3], camera_from_base[:3, 3]
     return matrix @ np.column_stack([rotation[:, 0], rotation[:, 1], HEIGHT_M * rotation[:, 2] + translation])
