@@ -52,8 +52,8 @@ def test_both_carry_out_a_script_in_the_same_way(ros: Ros, probe: Probe, ports: 
             execution.error_message,
         )
         assert np.allclose(cell.cell.joints_rad, ports.cell.joints_rad, rtol=0, atol=1e-9)
-        assert arm.stop.latch.tripped == ports.latch.tripped
-        held, other = arm.arm.hand.held(), ports._hand.held()
+        assert arm.stop.latch.tripped == ports.world.latch.tripped
+        held, other = arm.arm.hand.held(), ports.world._hand.held()
         assert (held is None) == (other is None)
         if held is not None and other is not None:
             assert (held.width_m, held.beyond_tcp_m) == pytest.approx((other.width_m, other.beyond_tcp_m), abs=1e-9)

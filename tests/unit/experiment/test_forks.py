@@ -104,13 +104,13 @@ def test_a_forked_run_is_the_trial_of_its_own_experiment(ports: LocalPorts, agen
 def test_a_fork_holds_what_the_hand_held(ports: LocalPorts) -> None:
     spec = experiment()
     run = TrialRun(ports, spec, Trial(spec.agents[0], spec.cases()[0]))
-    while ports._hand.held() is None:
+    while ports.world._hand.held() is None:
         run.take_step()
-    held, snapshot = ports._hand.held(), ports.snapshot()
+    held, snapshot = ports.world._hand.held(), ports.snapshot()
     ports.reset("reach", 0)
-    assert ports._hand.held() is None
+    assert ports.world._hand.held() is None
     ports.restore(snapshot)
-    assert ports._hand.held() == held
+    assert ports.world._hand.held() == held
 
 
 def test_a_fault_of_time_goes_on_in_each_fork_by_itself(ports: LocalPorts) -> None:
@@ -123,8 +123,8 @@ def test_a_fault_of_time_goes_on_in_each_fork_by_itself(ports: LocalPorts) -> No
 def test_a_stopped_trial_has_no_snapshot(ports: LocalPorts) -> None:
     ports.reset("reach", 0)
     before = ports.snapshot()
-    ports.latch.trip(StopEvent.COLLISION_PREDICTED, "the table is in the way", ports.cell.halt)
+    ports.world.latch.trip(StopEvent.COLLISION_PREDICTED, "the table is in the way", ports.cell.halt)
     with pytest.raises(InputError, match="no trial can go on from here: the table is in the way"):
         ports.snapshot()
     ports.restore(before)
-    assert not ports.latch.tripped
+    assert not ports.world.latch.tripped

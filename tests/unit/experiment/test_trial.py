@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_trial
+from merton.experiment.ports import Ports
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
@@ -199,7 +200,7 @@ def test_an_unpredicted_contact_latches_as_well(ports: LocalPorts) -> None:
     assert (refused.executed, refused.error_code) == (0, ErrorCode.CONTACT)
     assert "touched table" in refused.error_message
     ports.reset("reach", 0)
-    assert not ports.latch.tripped
+    assert not ports.world.latch.tripped
 
 
 @pytest.mark.parametrize(("agent", "level"), [("servo", 0), ("servo", 3), ("oracle", 3)])
@@ -286,7 +287,7 @@ def test_faults_of_models_and_of_the_infrastructure_differ(ports: LocalPorts) ->
         ports.set_distortion("fog", 1, 0)
     too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), view)
     assert (too_far.executed, too_far.error_code) == (0, ErrorCode.STEP_LIMIT)
-    assert not ports.latch.tripped
+    assert not ports.world.latch.tripped
 
 
 def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_for_it(
@@ -298,7 +299,7 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
         raise InfrastructureError("arm/execute did not answer within 120 s")
 
     monkeypatch.setattr(Runner, "run", fail)
-    runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
+    runner = Runner(run.spec, run.id, cast(Ports, SimpleNamespace(knows_scene=True)))
     with pytest.raises(InfrastructureError, match=r"^oracle\.reach\.0\.reference\.0: arm/execute did not answer"):
         run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=faults.append)
     assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]

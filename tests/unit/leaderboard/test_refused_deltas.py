@@ -132,7 +132,7 @@ def test_the_embedded_cell_records_such_a_trial_so_and_that_of_hold_otherwise() 
     spec, trial = single_trial("glance", "reach", "jpeg", 5)
     standing = replace(trial, agent=trial.agent.model_copy(update={"vla": "hold"}))
     with LocalPorts() as ports:
-        ports._policies["glance"] = Hasty()
+        ports._policies["glance", None] = Hasty()
         hasty, hold = (
             Runner(spec, "id", ports).run_single(one, lambda stage, progress: None).record for one in (trial, standing)
         )

@@ -28,12 +28,15 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DecisionScore:
-    """Similarity of two chunks, each 0..1; `total` is the mean of the other three."""
+    """Similarity of two chunks, each 0..1; `total` is the mean of the other three.
+
+    Of a world with an action space of its own there is a total alone (`merton.decision.spread.likeness`).
+    """
 
     total: float
-    position: float
-    rotation: float
-    state: float
+    position: float | None = None
+    rotation: float | None = None
+    state: float | None = None
 
 
 @dataclass(frozen=True)

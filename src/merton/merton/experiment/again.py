@@ -20,19 +20,19 @@ def carried_out_again(
 
     Args:
         at_slice: called with the number of the step under way, from 0, at the start of the trial and after every slice
-            of motion, as `LocalPorts.on_slice`; it may look at the cell and must not change it.
+            of motion, as `UrCell.on_slice`; it may look at the cell and must not change it.
 
     Raises:
         InfrastructureError: a model cannot be asked, as in `merton.experiment.trial.run_trial`.
     """
     run = TrialRun(ports, spec, trial)
-    ports.on_slice = lambda: at_slice(run.steps)
+    ports.world.on_slice = lambda: at_slice(run.steps)
     try:
         at_slice(run.steps)
         while not run.over:
             run.take_step()
     finally:
-        ports.on_slice = lambda: None
+        ports.world.on_slice = lambda: None
     return run
 
 

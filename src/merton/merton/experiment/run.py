@@ -274,7 +274,7 @@ class RunDirectory:
         details = _json_object(self._folder(trial_id) / "trial.json")
         try:
             path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
-            final = np.array(details["final_tcp"], dtype=np.float64)
+            final = None if details["final_tcp"] is None else np.array(details["final_tcp"], dtype=np.float64)
             return ReferenceRun(details["answers"]["reference"], final, path, details["success"] is True)
         except (ValueError, KeyError, TypeError):
             return None

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.words import corpus_version
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
+from merton.decision.spread import Spread, likeness
 from merton.execution.score import angle_rad, path_deviation_m, position_distance_m
 from merton.execution.score import score as execution_score
 from merton.results.records import SETTLED_PROGRESS, Outcome, TrialRecord
@@ -37,20 +40,24 @@ class Evidence:
         corpus: all reference answers of the study, for CIDEr.
         first_chunks: decided on the reference and on the distorted images; None if there are none.
         reference_tcp: final tool pose (4, 4) in `base_link` of the run measured against; None if there is none.
-        final_tcp: final tool pose (4, 4) in `base_link` of the trial.
+        final_tcp: final tool pose (4, 4) in `base_link` of the trial; None of a robot without one, whose execution has
+            no score then: a success would count and a failure could not.
         reference_path: of the tool in the run measured against; empty if there is none.
         path: of the tool in the trial.
         progress: 0..1 as the cell judged it at the end; None if it was not judged, or by a person.
+        spread: of the columns of a world's action space, in whose units its decisions are compared; None in the UR5
+            cell, where the paper's three parts are.
     """
 
     answers: tuple[str | None, str | None]
     corpus: tuple[str, ...]
     first_chunks: tuple[ActionChunk, ActionChunk] | None
     reference_tcp: Matrix | None
-    final_tcp: Matrix
+    final_tcp: Matrix | None
     reference_path: ToolPath = ()
     path: ToolPath = ()
     progress: float | None = None
+    spread: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Scores:
 
     Attributes:
         cognition: likeness of the two answers; None unless there are two (`merton.cognition.unanswered`).
-        decision: likeness of the two first chunks; None without chunks.
+        decision: likeness of the two first chunks; None without chunks, or if no column of them varies.
         execution: 0..100; None if the outcome is not scored or there is no run to measure against.
         distance_m: between the final tool positions of the trial and of the run measured against; None without one.
         progress: 0..1, 1 exactly for a success; None if the outcome is not scored or a failure was not measured.
@@ -95,17 +102,29 @@ def score(evidence: Evidence, outcome: Outcome) -> Scores:
     Raises:
         InputError: an answer that is not text, chunks in different frames, or a failure without a finite distance.
     """
-    (one, other), chunks, reference = evidence.answers, evidence.first_chunks, evidence.reference_tcp
-    distance_m = None if reference is None else position_distance_m(reference, evidence.final_tcp)
+    (one, other), reference, final = evidence.answers, evidence.reference_tcp, evidence.final_tcp
+    both = None if reference is None or final is None else (reference, final)
+    distance_m = None if both is None else position_distance_m(*both)
     return Scores(
         cognition=None if one is None or other is None else cognition_score(one, other, _cider(evidence.corpus)),
-        decision=None if chunks is None else decision_score(*chunks),
+        decision=_decision(evidence),
         execution=None if distance_m is None else execution_score(outcome, distance_m),
         distance_m=distance_m,
         progress=_progress(outcome, evidence.progress),
-        path_m=path_deviation_m(evidence.reference_path, evidence.path) if evidence.reference_path else None,
-        angle_rad=None if reference is None else angle_rad(reference, evidence.final_tcp),
+        path_m=path_deviation_m(evidence.reference_path, evidence.path) if both and evidence.reference_path else None,
+        angle_rad=None if both is None else angle_rad(*both),
     )
+
+
+def _decision(evidence: Evidence) -> DecisionScore | None:
+    """The likeness of the first chunks: by the paper's parts, or in another world in units of its action space."""
+    if evidence.first_chunks is None:
+        return None
+    if evidence.spread is None:
+        return decision_score(*evidence.first_chunks)
+    one, other = (chunk.deltas for chunk in evidence.first_chunks)
+    alike = likeness(one, other, Spread(np.array(evidence.spread)))
+    return None if alike is None else DecisionScore(alike)
 
 
 def _progress(outcome: Outcome, judged: float | None) -> float | None:

@@ -39,6 +39,7 @@ from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.temporal import FaultyStream
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.world.action import ActionChunk
+from merton.world.action_space import ActionSpace
 from merton.world.observation import CameraView
 
 __all__ = ["ReferenceRun", "TrialPicture", "TrialReport", "TrialRun", "rounded", "run_trial"]
@@ -124,8 +125,7 @@ class TrialRun:
         self.answers: tuple[str | None, str | None] = (None, None)
         self.unanswered: dict[Side, str] = {}
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
-        x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
-        self.path: list[tuple[float, float, float]] = [(x, y, z)]
+        self.path: list[tuple[float, float, float]] = [self.view.point] if self.view.point else []
         self.pictures: list[TrialPicture] = []
         self.outcome: Outcome | None = None
         self.steps, self.over = 0, False
@@ -153,7 +153,8 @@ class TrialRun:
         self.steps += 1
         self.path += execution.path
         self._update_outcome(execution)
-        self.over = chunk.done or self.outcome is not None or self.steps == self.spec.max_steps
+        ended = bool(execution.ended or self.outcome)
+        self.over = chunk.done or ended or self.steps == self.spec.max_steps
         # the final pose is measured, nothing is looked at
         self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
 
@@ -185,6 +186,7 @@ class TrialRun:
             reference.path if reference else (),
             path,
             judgement.progress,
+            self._spread,
         )
         scores = self.ports.score(evidence, outcome)
         code, message = self._errors()
@@ -205,6 +207,12 @@ class TrialRun:
         )
         texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
         return TrialReport(self.trial, record, evidence, scores, *texts, pictures, self.unanswered)
+
+    @property
+    def _spread(self) -> tuple[float, ...] | None:
+        """Of the columns of the world's action space; None in the UR5 cell."""
+        action: ActionSpace | None = self.view.robot.get("action")
+        return action and tuple(column.spread for column in action.columns)
 
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion.

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from merton.cognition.words import VERSION as WORDS_VERSION
+from merton.decision.score import DecisionScore
 from merton.experiment.plan import Trial
 from merton.experiment.ports import SIDES, Side
 from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
@@ -21,12 +22,12 @@ class ReferenceRun:
 
     Attributes:
         answer: the VLM's answer to the undistorted image; None if it gave none.
-        base_from_tcp: final tool pose (4, 4) in `base_link`.
+        base_from_tcp: final tool pose (4, 4) in `base_link`; None of a robot without one.
         success: whether it did the task.
     """
 
     answer: str | None
-    base_from_tcp: Matrix
+    base_from_tcp: Matrix | None
     path: ToolPath
     success: bool
 
@@ -102,7 +103,7 @@ class TrialReport:
                 "words": WORDS_VERSION,
             },
             "decision": {
-                **(asdict(scores.decision) if scores.decision else {}),
+                **_parts(scores.decision),
                 **{
                     side: {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame}
                     for side, chunk in zip(SIDES, evidence.first_chunks or (), strict=False)
@@ -116,13 +117,20 @@ class TrialReport:
             },
             "path": evidence.path,
             "reference_path": evidence.reference_path or evidence.path,
-            "final_tcp": evidence.final_tcp.tolist(),
+            "final_tcp": None if evidence.final_tcp is None else evidence.final_tcp.tolist(),
             "frames": [
                 {"step": picture.step, "camera": picture.camera, **{side: picture.file(side) for side in SIDES}}
                 for picture in self.pictures
             ],
         }
+        if evidence.spread is not None:
+            details["decision"]["spread"] = evidence.spread
         if self.unanswered:
             details["unanswered"] = dict(self.unanswered)
         elsewhere = {"experiment", "case", *details["execution"]}
         return details | {key: value for key, value in asdict(record).items() if key not in details.keys() | elsewhere}
+
+
+def _parts(decision: DecisionScore | None) -> dict[str, float]:
+    """The parts that a decision's score has."""
+    return {} if decision is None else {name: value for name, value in asdict(decision).items() if value is not None}

@@ -6,6 +6,7 @@ own, and `merton.worlds.client.HostedWorld` speaks to them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.world.action import ActionChunk
+from merton.world.action_space import ActionSpace
 from merton.world.geometry import Array, Matrix
-from merton.world.observation import CameraView
-from merton.worlds.description import WorldDescription
+from merton.world.observation import CameraView, SceneState
+from merton.worlds.description import Ability
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,22 @@ class World(Protocol):
     """A place where trials happen. Every method raises InfrastructureError if it fails, whose text is one sentence."""
 
     @property
-    def description(self) -> WorldDescription: ...
+    def name(self) -> str:
+        """Of the catalogue."""
+        ...
+
+    @property
+    def abilities(self) -> Collection[Ability]:
+        """All that it can do beyond this interface; a method of another protocol below counts only with its ability."""
+        ...
+
+    @property
+    def camera_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def action(self) -> ActionSpace | None:
+        """The form of its actions; None of the UR5 cell, which takes tool deltas of any frame and duration."""
+        ...
 
     def reset(self, task: str, scene: int) -> str:
         """Begin a trial; returns the instruction. The scene is a function of task and number, byte for byte.
@@ -133,4 +150,31 @@ class SegmentedWorld(World, Protocol):
 
     def things(self, camera: str) -> NDArray[np.bool_]:
         """The pixels (height, width) of a camera's picture now that show a thing which the task names."""
+        ...
+
+
+@runtime_checkable
+class KnownWorld(World, Protocol):
+    """A world that can tell a policy of Merton where everything is."""
+
+    def scene_state(self) -> SceneState:
+        """The poses of all things now."""
+        ...
+
+
+@runtime_checkable
+class SensedWorld(World, Protocol):
+    """A world whose cameras can imitate a sensor."""
+
+    def imitate(self, sensor: str) -> None:
+        """Imitate a sensor of `merton.simulation.sensor.SENSORS` from the next reset on."""
+        ...
+
+
+@runtime_checkable
+class DelayedWorld(World, Protocol):
+    """A world whose pictures can be older than the motion they lead to."""
+
+    def set_latency(self, latency_s: float) -> None:
+        """Show the world as it was `latency_s` before, from the next reset on; 0 is the present."""
         ...

@@ -9,9 +9,11 @@ from pydantic import Field, model_validator
 from merton.config import Model, text_like
 from merton.world.action_space import ActionSpace
 
-Ability = Literal["fork", "expert", "depth", "things", "progress"]
+Ability = Literal["fork", "expert", "depth", "things", "progress", "scene", "sensor", "latency", "stop"]
 """Something that not every world can: `fork`, save a state and go back to it; `expert`, decide from its own state;
-`depth`, of its pictures; `things`, the pixels of the things that a task names; `progress`, the way to success."""
+`depth`, of its pictures; `things`, the pixels of the things that a task names; `progress`, the way to success. The last
+four are the UR5 cell's alone: `scene`, tell the oracle where everything is; `sensor`, imitate one; `latency`, show the
+past; `stop`, before table and walls."""
 
 Count = Annotated[int, Field(ge=1)]
 Name = Annotated[

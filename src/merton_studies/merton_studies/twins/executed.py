@@ -49,7 +49,7 @@ class WatchedPorts(LocalPorts):
 
     def reset(self, task: str, scene: int) -> str:
         self.decisions, self.from_jpeg = [], []
-        self.on_slice = self._note_opening
+        self.world.on_slice = self._note_opening
         return super().reset(task, scene)
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:

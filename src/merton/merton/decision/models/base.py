@@ -39,7 +39,8 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
         """The next chunk of deltas, from the pose at the time of the observation.
 
         Equal observations give equal chunks: a policy keeps no state between calls (`observation.step` is the progress
-        of the trial), and `observation.noise_seed` is the only source of randomness.
+        of the trial), and `observation.noise_seed` is the only source of randomness. One that is `stateful` in the
+        catalogue keeps some within a trial, from `begin_trial` on.
 
         Args:
             observation: the views, with depth and scene if the policy's entry asks for them.
@@ -73,6 +74,9 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
     def summary(response: ActionChunk) -> str:
         """See `ModelAdapter.summary`: the number of deltas."""
         return f"{len(response.deltas)} deltas"
+
+    def begin_trial(self) -> None:
+        """Forget everything: a new trial begins. Nothing here; one that is `stateful` in the catalogue has its own."""
 
     def require_views(self, observation: Observation) -> None:
         """Raise InputError, naming the camera, if the view of one of `cameras` is missing."""
@@ -115,6 +119,10 @@ class PolicyEntry(CatalogueEntry):
         unnorm_key: data set whose statistics un-normalise the output.
         state: the part of the arm's state in a request: none, the tool, or joints of its convention's arm.
         stochastic: whether it draws noise, from the seed of the observation.
+        stateful: whether it keeps a state from one call to the next, such as a buffer of actions: then the two sides of
+            an image have a copy each, which begins anew with every trial, and a trial cannot be forked.
+        action: the actions that it gives: `tool_deltas`; `rows`, of a world with another form; or `any`, as that of
+            its world.
     """
 
     adapters: ClassVar = ADAPTERS
@@ -130,6 +138,8 @@ class PolicyEntry(CatalogueEntry):
     unnorm_key: str = ""
     state: Literal["none", "tool", "joints"] = "none"
     stochastic: bool = False
+    stateful: bool = False
+    action: Literal["tool_deltas", "rows", "any"] = "tool_deltas"
 
     @field_validator("convention", mode="before")
     @classmethod
