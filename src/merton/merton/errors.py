@@ -112,6 +112,7 @@ LISTS = {
     "distortion": "merton distort list",
     "error code": "merton errors",
     "task": "docs/use/tasks.md",
+    "world": "merton world list",
     **dict.fromkeys(("model", "vlm", "vla", "agent or vla"), "merton model list"),
 }
 """The command or page that lists the names of a kind."""

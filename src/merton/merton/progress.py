@@ -11,6 +11,8 @@ OnStep = Callable[[str], None]
 """Called with the name of the step that begins."""
 Step = Callable[[str], AbstractContextManager[OnProgress]]
 """Name of a step to a context that shows it, such as `merton.cli.console.progress`."""
+Stage = Callable[[str], AbstractContextManager[OnStep]]
+"""Name of a part of long work to a context that shows it and the steps in it."""
 
 
 def unseen(done: int, total: int) -> None:
@@ -26,3 +28,9 @@ def quiet(_: str) -> Iterator[OnProgress]:
 def about(step: Step, subject: str) -> Step:
     """The same steps, which name their subject too."""
     return lambda name: step(f"{name}, {subject}")
+
+
+@contextmanager
+def silent(_: str) -> Iterator[OnStep]:
+    """A stage that shows nothing."""
+    yield lambda step: None

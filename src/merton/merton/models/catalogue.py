@@ -1,7 +1,7 @@
 """The catalogue of models: the form of an entry, the files that entries are read from, and the check of a model.
 
 Merton's own entries are in config/catalogue: vlm.yaml, vla.yaml, of the meaning of policies' numbers convention.yaml,
-and of metrics of image quality iqa.yaml. A lab
+of metrics of image quality iqa.yaml and of worlds world.yaml. A lab
 writes its own into a file of the same form: ~/.config/merton/catalogue.yaml, catalogue.yaml in the current folder, or
 files that MERTON_CATALOGUE names (several: separated as in PATH). Python modules beside such a file can be named as
 adapters: its folder is searched after all others.
@@ -41,7 +41,7 @@ VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
 OWN_FILE = "catalogue.yaml"
 """The file in the current folder that is read by itself."""
-KINDS = ("convention", "vlm", "vla", "iqa")
+KINDS = ("convention", "vlm", "vla", "iqa", "world")
 """The top-level keys of a file of the catalogue."""
 
 
@@ -80,16 +80,54 @@ class NamedEntry(Model):
     ]
 
 
-class CatalogueEntry(NamedEntry):
+class AdapterEntry(NamedEntry):
+    """An entry whose adapter is a class.
+
+    Attributes:
+        name: the name that agents, nodes and experiments use.
+        description: one line for people.
+        adapter: "module:class", or what a kind knows besides.
+        settings: further arguments of that class, by name.
+    """
+
+    description: str
+    adapter: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def made(self, path: str, extra: str = "") -> Any:
+        """The instance of the class: `from_entry(entry)` of it if there is one, else `class(**settings)`.
+
+        Args:
+            path: "module:class".
+            extra: the extra that the class needs, or "".
+
+        Raises:
+            InputError: there is no such class, it cannot be imported, or it refuses the settings.
+            MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
+            InfrastructureError: the class fails otherwise: nothing has been asked of it yet.
+        """
+        module, _, attribute = path.partition(":")
+        try:
+            factory = getattr(_imported(self, module, extra), attribute, None)
+            if not callable(factory):
+                raise InputError(f"{self.name}: no class {attribute!r} in {module!r} for its adapter")
+            return factory.from_entry(self) if hasattr(factory, "from_entry") else factory(**self.settings)
+        except MertonError:
+            raise
+        except TypeError as error:
+            raise InputError(f"{self.name}: {self.adapter} refuses its settings: {error}") from None
+        except ImportError as error:
+            raise MissingDependencyError(f"{self.name} needs a package that cannot be imported: {error}") from error
+        except Exception as error:  # the code of a lab may raise anything
+            raise InfrastructureError(f"{self.name} cannot be built: {describe_error(error)}") from error
+
+
+class CatalogueEntry(AdapterEntry):
     """One model of the catalogue; each stage derives its own.
 
     Attributes:
-        adapters: the stage's own adapters by name.
+        adapters: the stage's own adapters by name; its adapter is one of them, or "module:class".
         placeholder: the text that a prompt must contain exactly once, or "".
-        name: the name that agents and nodes use.
-        description: one line for people.
-        adapter: a name of `adapters`, or "module:class".
-        settings: further arguments of that class, by name.
         paper: its name in the paper; "" for a model that is not the paper's.
         checkpoint: repository on the hub, address in a bucket, or a folder.
         revision: commit of the checkpoint.
@@ -108,9 +146,6 @@ class CatalogueEntry(NamedEntry):
     adapters: ClassVar[Mapping[str, AdapterClass]] = {}
     placeholder: ClassVar[str] = ""
 
-    description: str
-    adapter: str
-    settings: dict[str, Any] = Field(default_factory=dict)
     paper: str = ""
     checkpoint: str = ""
     revision: str = ""
@@ -150,41 +185,21 @@ class CatalogueEntry(NamedEntry):
         return self.adapters[self.adapter].extra if self.adapter in self.adapters else ""
 
     def build(self) -> ModelAdapter[Any, Any]:
-        """The model, not loaded yet: `from_entry(entry)` of its class if there is one, else `class(**settings)`.
-
-        Raises:
-            InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
-            MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
-            InfrastructureError: the class fails otherwise: no request has reached the model yet.
-        """
+        """The model, not loaded yet; see `made`. Raises InputError for an adapter that is none, too."""
         if self.adapter not in self.adapters and ":" not in self.adapter:
             raise InputError(
                 f"{self.name}: {UnknownNameError('adapter', self.adapter, self.adapters)}, "
                 "or name a class of your own as module:Class"
             )
         known = self.adapters.get(self.adapter) or AdapterClass(path=self.adapter)
-        module, _, attribute = known.path.partition(":")
-        try:
-            factory = getattr(_imported(self, module, known.extra), attribute, None)
-            if not callable(factory):
-                raise InputError(f"{self.name}: no class {attribute!r} in {module!r} for its adapter")
-            model = factory.from_entry(self) if hasattr(factory, "from_entry") else factory(**self.settings)
-        except MertonError:
-            raise
-        except TypeError as error:
-            raise InputError(f"{self.name}: {self.adapter} refuses its settings: {error}") from None
-        except ImportError as error:
-            raise MissingDependencyError(f"{self.name} needs a package that cannot be imported: {error}") from error
-        except Exception as error:  # the code of a lab may raise anything
-            raise InfrastructureError(f"{self.name} cannot be built: {describe_error(error)}") from error
-        return cast(ModelAdapter[Any, Any], model)
+        return cast(ModelAdapter[Any, Any], self.made(known.path, known.extra))
 
 
 EntryType = TypeVar("EntryType", bound=NamedEntry)
 
 
-def _imported(entry: CatalogueEntry, module: str, extra: str) -> ModuleType:
-    """The module of an adapter; raises as `CatalogueEntry.build` does."""
+def _imported(entry: AdapterEntry, module: str, extra: str) -> ModuleType:
+    """The module of an adapter; raises as `AdapterEntry.made` does."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
