@@ -12,9 +12,8 @@ from merton.extras import absent
 from merton.models.catalogue import examine
 from merton.perception.quality import METRICS
 from merton.processes import usable_cores
-from merton.results.records import STAIRCASE, TestCase
+from merton.results.records import STAIRCASE
 from merton.results.text import counted
-from merton.simulation.scene import scene_seeds
 
 SECONDS_A_TRIAL = 0.4
 """Wall time of a trial in the graph `sim` [s], as in the quickstart on two idle cores."""
@@ -95,7 +94,7 @@ def added_text(added: int) -> str:
 
 def scenes_text(spec: ExperimentSpec) -> str:
     """The tasks and scenes of an experiment: scenes of each task, and how many are different in all."""
-    places = [(task, seed) for task in spec.tasks for seed in scene_seeds(task, spec.scenes)]
-    scenes = {TestCase(task, seed, "reference", 0).scene for task, seed in places}
+    places = [(task, seed) for task in spec.tasks for seed in spec.facts.scenes(task, spec.scenes)]
+    scenes = {spec.case(task, seed).scene for task, seed in places}
     different = len(scenes)
     return f"{counted(len(spec.tasks), 'task')} x {counted(spec.scenes, 'scene')} ({different} different)"

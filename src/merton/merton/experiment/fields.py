@@ -10,14 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidatorFunctionWr
 from merton.cognition.models.base import MODELS as VLMS
 from merton.config import FaultError, one_of, text_like
 from merton.decision.models.base import POLICIES
+from merton.experiment.world_facts import present
 from merton.models.catalogue import OWN_FILE, VARIABLE
 from merton.perception.distortion import all_distortions
 from merton.perception.quality import no_reference_metrics
 from merton.results.records import STAIRCASE
 from merton.simulation.sensor import SENSORS
-from merton.world.cell import load_cell
 from merton.world.tasks import VARIABLE as TASKS_VARIABLE
-from merton.world.tasks import task_names
+from merton.worlds.entry import WORLDS
 
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `merton.experiment.plan.drawn_level`."""
@@ -59,7 +59,7 @@ def asks_for_the_task(prompt: str) -> str:
 
 OWN_MODELS = f"those of your own are read from ./{OWN_FILE} and the files that {VARIABLE} names"
 OWN_TASKS = f"those of your own are read from the files that {TASKS_VARIABLE} names"
-Task = Annotated[str, one_of("task", task_names, OWN_TASKS)]
+Task = Annotated[str, one_of("task", lambda: present().tasks, OWN_TASKS)]
 DistortionName = Annotated[str, one_of("distortion", all_distortions)]
 
 
@@ -71,8 +71,9 @@ def _whole(level: Any) -> Any:
 
 
 Level = Annotated[int, Field(ge=0, le=5), BeforeValidator(_whole)]
-Camera = Annotated[str, one_of("camera", lambda: load_cell().camera_names)]
+Camera = Annotated[str, one_of("camera", lambda: present().cameras)]
 SensorName = Annotated[str, one_of("sensor", SENSORS.keys)]
 QualityMetric = Annotated[str, one_of("quality metric without a reference", no_reference_metrics)]
+WorldName = Annotated[str, one_of("world", WORLDS.keys, OWN_MODELS)]
 VlmName = Annotated[str, one_of("vlm", VLMS.keys, OWN_MODELS)]
 VlaName = Annotated[str, one_of("vla", POLICIES.keys, OWN_MODELS)]

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, WrapValidator, model_validator
 
 from merton.cognition.models.base import NEUTRAL_PROMPT
-from merton.config import FaultError, Model, validated
+from merton.config import FaultError, validated
 from merton.decision.models.base import POLICIES
+from merton.errors import InputError
+from merton.experiment.agents import AgentSpec, DistortedPart
 from merton.experiment.fields import (
     ONE_LEVEL,
     Camera,
@@ -21,79 +23,33 @@ from merton.experiment.fields import (
     QualityMetric,
     SensorName,
     Task,
-    VlaName,
-    VlmName,
+    WorldName,
     asks_for_the_task,
     distinct,
     one_or_list,
 )
-from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
-from merton.experiment.recorded import WithRecordedModels
+from merton.experiment.in_world import InWorld, refuse_foreign
+from merton.experiment.ports import StopRule
 from merton.experiment.staircase import Staircase
-from merton.experiment.subsets import Part
+from merton.experiment.world_facts import MOST_STEPS, UR5, YARDSTICKS, present
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import STAIRCASE, TestCase
 from merton.seeding import derive_seed, generator
 from merton.simulation.delay import LONGEST_LATENCY_S
-from merton.simulation.scene import scene_seeds
-from merton.world.cell import load_cell
 
-
-class AgentSpec(Model):
-    """An agent: the VLM that answers, and the VLA that decides.
-
-    Attributes:
-        id: name of the agent in results, boards and pictures.
-        vlm: the model that answers the question, a name of `merton model list`.
-        vla: the policy that acts, a name of `merton model list`.
-    """
-
-    id: Identifier
-    vlm: VlmName = "describe"
-    vla: VlaName
-
-
-ORACLE = "oracle"
-"""The policy that knows where everything is, and the id of the agent of reference runs that are added."""
 LEVELS = (1, 2, 3, 4, 5)
 """Levels that are distorted."""
 
 
-class DistortedPart(Part):
-    """The part of the images of a distorted trial that is distorted; elsewhere the models see the reference images.
-
-    Attributes:
-        cameras: cameras whose images are distorted.
-        stages: `cognition`, the image that the VLM is asked about; `decision`, the images that the VLA acts on.
-        steps: numbers of steps, from 0 as in the names of a trial's pictures; every step if left out. The VLM is asked
-            at step 0.
-        regions: `things`, the pixels that show a thing which the instruction names; `surroundings`, all others. One of
-            them alone is for the embedded cell, which knows which pixels those are.
-    """
-
-    cameras: Annotated[tuple[Camera, ...], Field(min_length=1), distinct("camera")] = Field(
-        default_factory=lambda: load_cell().camera_names
-    )
-    stages: Annotated[tuple[Stage, ...], Field(min_length=1), distinct("stage")] = STAGES
-    regions: Annotated[tuple[Region, ...], Field(min_length=1), distinct("region")] = REGIONS
-
-    def side(self, wanted: Side, stage: Stage, camera: str, step: int) -> Side:
-        """The side of the view that a model is shown in place of the `wanted` one."""
-        return wanted if stage in self.stages and self.holds(camera, step) else "reference"
-
-    @property
-    def is_whole_image(self) -> bool:
-        """Whether images are distorted in all regions."""
-        return set(self.regions) == set(REGIONS)
-
-
-class ExperimentSpec(WithRecordedModels):
+class ExperimentSpec(InWorld):
     """An experiment: agents x tasks x scenes x (the reference + distortions x levels).
 
     Attributes:
         name: name of the experiment, and the beginning of its runs' names.
         description: any text; the report shows it.
+        world: the place where trials happen, a name of `merton world list`; another than the embedded UR5 cell has
+            tasks, cameras and actions of its own.
         seed: of distortions, of models with chance, of the levels under `one` and the order under `staircase`.
         agents: the agents that are compared, each a VLM that answers and a VLA that acts.
         tasks: what the arm is to do, a verb such as `pick`; `test-pick` and `train-pick` are in scenes that vary.
@@ -105,7 +61,8 @@ class ExperimentSpec(WithRecordedModels):
             split `test` that contain a pick.
         reference_scenes: further scenes of each task, undistorted only, for floors of chance and CIDEr's corpus. The
             floors compare a model's outputs for different scenes.
-        max_steps: chunks of a trial, at most.
+        max_steps: chunks of a trial, at most; 8 in the UR5 cell if left out, 1000 in other worlds, which have a limit
+            of their own.
         vlm_camera: the camera whose image the VLM is asked about, at step 0.
         prompt: the question for the VLM; `{instruction}` is replaced by the task.
         distort: the part of the images that is distorted; everything if left out.
@@ -124,6 +81,7 @@ class ExperimentSpec(WithRecordedModels):
 
     name: Identifier
     description: str = ""
+    world: WorldName = UR5
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1), distinct("agent", lambda agent: agent.id)]
     tasks: Annotated[tuple[Task, ...], Field(min_length=1), distinct("task")]
@@ -134,8 +92,8 @@ class ExperimentSpec(WithRecordedModels):
     ] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
     reference_scenes: Annotated[int, Field(ge=0, le=100_000)] = 0
-    max_steps: Annotated[int, Field(ge=1, le=1000)] = 8
-    vlm_camera: Camera = "top"
+    max_steps: Annotated[int, Field(ge=1, le=MOST_STEPS)] = Field(default_factory=lambda: present().max_steps)
+    vlm_camera: Camera = Field(default_factory=lambda: present().vlm_camera)
     prompt: Annotated[str, AfterValidator(asks_for_the_task)] = NEUTRAL_PROMPT
     distort: DistortedPart = DistortedPart()
     couple: Literal["vlm -> vla"] | None = None
@@ -149,10 +107,31 @@ class ExperimentSpec(WithRecordedModels):
     def _the_oracle_is_the_oracle(self) -> Self:
         """Refuse another agent with the id of the reference runs."""
         for agent in self.agents:
-            if agent.id == ORACLE != agent.vla:
+            if agent.id in YARDSTICKS and agent.id != agent.vla:
                 raise ValueError(
-                    f"agents: the id {ORACLE!r} is for an agent with vla: {ORACLE}, and this one has {agent.vla}"
+                    f"agents: the id {agent.id!r} is for an agent with vla: {agent.id}, and this one has {agent.vla}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _the_world_can(self) -> Self:
+        """Refuse whatever the world does not have."""
+        refuse_foreign(((number, self.vla_entry(agent.vla)) for number, agent in enumerate(self.agents)), self.facts)
+        if self.facts.description is None:
+            return self
+        for task in self.tasks:
+            try:
+                self.facts.scenes(task, self.scenes + self.reference_scenes)
+            except InputError as error:
+                raise FaultError(str(error), "scenes") from None
+        for key, ability, asked in (
+            ("sensor", "sensor", self.sensor != "ideal"),
+            ("latency_s", "latency", self.latency_s > 0),
+            ("stop_rule", "stop", self.stop_rule != "gate"),
+            ("distort", "things", not self.distort.is_whole_image),
+        ):
+            if asked and not self.facts.can(ability):
+                raise FaultError(f"the world {self.world} does not have that, only the UR5 cell has", key)
         return self
 
     @model_validator(mode="after")
@@ -206,12 +185,18 @@ class ExperimentSpec(WithRecordedModels):
     @property
     def design(self) -> dict[str, Any]:
         """All that shapes a trial beside its agent and case, with the defaults that hold: part of run.json."""
-        return self.model_dump(mode="json", exclude={"name", "description", "agents", "tasks", "distortions", "seed"})
+        elsewhere = {"name", "description", "agents", "tasks", "distortions", "seed"}
+        return self.model_dump(mode="json", exclude=elsewhere | ({"world"} if self.world == UR5 else set()))
 
     @property
     def reference_agent(self) -> AgentSpec | None:
-        """The agent of the reference runs that are added because none of the agents is an oracle; else None."""
-        return None if any(agent.vla == ORACLE for agent in self.agents) else AgentSpec(id=ORACLE, vla=ORACLE)
+        """The agent of the reference runs that are added because none of the agents is a yardstick; else None.
+
+        None, too, in a world that has no expert.
+        """
+        yardstick = self.facts.yardstick
+        is_there = yardstick is None or any(agent.vla in YARDSTICKS for agent in self.agents)
+        return None if is_there else AgentSpec(id=yardstick, vla=yardstick)
 
     @property
     def agents_and_reference(self) -> tuple[AgentSpec, ...]:
@@ -266,16 +251,20 @@ class ExperimentSpec(WithRecordedModels):
         """
         cases = []
         for task in self.tasks:
-            for number, scene in enumerate(scene_seeds(task, self.scenes + self.reference_scenes)):
-                cases.append(TestCase(task, scene, "reference", 0))
+            for number, scene in enumerate(self.facts.scenes(task, self.scenes + self.reference_scenes)):
+                cases.append(self.case(task, scene))
                 if number >= self.scenes:
                     continue
                 cases += [
-                    TestCase(task, scene, distortion, level)
+                    self.case(task, scene, distortion, level)
                     for distortion in self.distortions
                     for level in self.levels_of(task, scene, distortion)
                 ]
         return cases
+
+    def case(self, task: str, scene: int, distortion: str = "reference", level: int = 0) -> TestCase:
+        """A test case in its world, with the sampling group of the task."""
+        return TestCase(task, scene, distortion, level, self.facts.group(task))
 
     def trials(self) -> list[Trial]:
         """Every trial of `cases` in the order of the run: all references before all distorted ones, the oracle's first.
@@ -308,14 +297,14 @@ class ExperimentSpec(WithRecordedModels):
             yield list(group)
         if self.levels != STAIRCASE:
             return
-        scenes = [(task, scene) for task in sorted(self.tasks) for scene in scene_seeds(task, self.scenes)]
+        scenes = [(task, scene) for task in sorted(self.tasks) for scene in self.facts.scenes(task, self.scenes)]
         order = {name: generator("staircase", self.seed, name).permutation(len(scenes)) for name in self.distortions}
         chains = {(agent, name): Staircase() for agent in self.agents for name in self.distortions}
         for number in range(len(scenes)):
             trials = []
             for (agent, name), chain in chains.items():
                 task, scene = scenes[order[name][number]]
-                trials.append(Trial(agent, TestCase(task, scene, name, chain.level)))
+                trials.append(Trial(agent, self.case(task, scene, name, chain.level)))
             yield trials
             for chain, trial in zip(chains.values(), trials, strict=True):
                 chain.add(successes.get(trial.id))
@@ -336,7 +325,7 @@ class Trial:
     @property
     def phase(self) -> tuple[bool, bool]:
         """Its place in the order of a run: trials of one phase need results of earlier phases alone."""
-        return not self.case.is_reference, self.agent.vla != ORACLE
+        return not self.case.is_reference, self.agent.vla not in YARDSTICKS
 
 
 def single_trial(
@@ -373,7 +362,7 @@ def single_trial(
         "max_steps": max_steps,
     }
     spec = validated(ExperimentSpec, values, "")
-    return spec, Trial(spec_of_agent, TestCase(task, scene, distortion if level else "reference", level))
+    return spec, Trial(spec_of_agent, spec.case(task, scene, distortion if level else "reference", level))
 
 
 def drawn_level(experiment_seed: int, task: str, scene: int, distortion: str) -> int:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from merton.errors import InfrastructureError
 from merton.experiment.forks import ForkingPorts, run_forked
-from merton.experiment.plan import ORACLE, ExperimentSpec, Trial
+from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.progress import Tracker
 from merton.experiment.run import RunDirectory
@@ -152,7 +152,7 @@ def trials_left(spec: ExperimentSpec, added: Collection[Trial], finished: Collec
     """The number of trials that each agent has still to run, by its id; `added` are the oracle's reference runs."""
     done = Counter(trial_id.partition(".")[0] for trial_id in finished)
     each = spec.trial_count // len(spec.agents)
-    planned = {agent.id: each for agent in spec.agents} | ({ORACLE: len(added)} if added else {})
+    planned = {agent.id: each for agent in spec.agents} | {trial.agent.id: len(added) for trial in added}
     return {agent: count - done[agent] for agent, count in planned.items()}
 
 

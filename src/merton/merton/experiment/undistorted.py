@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from merton.experiment.plan import ORACLE, ExperimentSpec, Trial
+from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.trial import ReferenceRun
+from merton.experiment.world_facts import YARDSTICKS
 from merton.results.records import Reference
 
 KEPT = 1024
@@ -51,7 +52,7 @@ class UndistortedRuns:
         if own is not None and own.success:
             return Reference.OWN, own
         for agent in self._spec.agents_and_reference:
-            if agent.vla == ORACLE and agent != trial.agent:
+            if agent.vla in YARDSTICKS and agent != trial.agent:
                 oracle = self.of(Trial(agent, trial.case))
                 if oracle is not None and oracle.success:
                     return Reference.ORACLE, oracle
