@@ -36,7 +36,7 @@ CHANGES = {
     "UPDATE cases SET seed = -1": "seed is below 0",
     "INSERT INTO cases SELECT * FROM cases": "two rows have the same id",
     "INSERT INTO trials SELECT * FROM trials": "two rows have the same experiment and id",
-    "INSERT INTO cases VALUES ('c', 's', NULL, NULL, NULL, NULL, NULL); "
+    "INSERT INTO cases VALUES ('c', 's', NULL, NULL, NULL, NULL, NULL, ''); "
     "INSERT INTO scores VALUES ('s', 'servo', 'c', 'NaN')": "score is not a number",
     PERSON + "('p', 'R01', 'first', 'Ada', 'rater', NULL, '2026-01-01', NULL)": "position is not a whole number",
     PERSON + "('p', 'R01', 1, 'Ada', 'rater', NULL, '2026-01-01', NULL); "

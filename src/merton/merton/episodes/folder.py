@@ -241,7 +241,7 @@ def register_scenes(store: ResultStore, episodes: Sequence[Past]) -> None:
         for case in sorted({past.case for past in recorded(episodes)}):
             digests = seen[case.reference]
             if len(digests) == 1 and "" not in digests and there.get(case.id, "") is None:
-                row = CaseRecord(case.id, "", case.task, case.seed, case.distortion, case.level, *digests)
+                row = CaseRecord(case.id, reference_image=digests.pop(), **case.facts)
                 enter(store.database, connection, CASES, "case", asdict(row))
 
 
@@ -253,7 +253,7 @@ def trial_json(past: Past, run: str, decision: Decision | None = None, spread: S
         "id": record.id,
         "agent": record.agent,
         "vla": record.agent,
-        **asdict(record.case),
+        **record.case.facts,
         "part": past.condition.part,
         "task_name": past.begin.get("name", record.case.task),
         "instruction": past.begin.get("instruction") or past.begin.get("name", ""),

@@ -90,7 +90,7 @@ class TrialReport:
             "agent": record.agent,
             "vlm": self.trial.agent.vlm,
             "vla": self.trial.agent.vla,
-            **asdict(record.case),
+            **record.case.facts,
             "instruction": self.instruction,
             "question": self.question,
             "outcome": record.outcome.value,

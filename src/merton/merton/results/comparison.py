@@ -46,6 +46,7 @@ def field_differences(first: TrialRecord, second: TrialRecord) -> list[str]:
         for field in fields(TrialRecord)
         if field.name not in ("experiment", "wall_s")
     ]
+    pairs.append(("scene", first.case.scene, second.case.scene))  # cases are equal whatever their groups
     return [f"{name} {_shown(ours)} against {_shown(theirs)}" for name, ours, theirs in pairs if ours != theirs]
 
 

@@ -25,7 +25,8 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.files import identity, locked_file, made_once
 from merton.results.damage import ADVICE, damage
 from merton.results.rows import impossible_row
-from merton.results.schema_version import EMPTY, check, create, version
+from merton.results.schema import WITHOUT_GROUPS
+from merton.results.schema_version import EMPTY, check, create, upgrade, version
 
 RUN_FILE = "results.sqlite"
 """Name of the record in the directory of a run."""
@@ -238,16 +239,22 @@ class Database:
         return InfrastructureError(f"the result store {self.where} is damaged: {found}; {ADVICE}")
 
     def _check_version(self) -> None:
-        """Make the tables in an empty database of a server; refuse a record of another version."""
+        """Make the tables in an empty database of a server; refuse a record of another version.
+
+        One of the version before is brought to today's, unless it is only read.
+        """
         with self.reading() as connection:
             if self.dialect == "postgresql":
                 encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
                 if encoding != "UTF8":
                     raise InputError(f"the database {self.where} must have the encoding UTF8, and has {encoding}")
-            is_new = self.dialect == "postgresql" and not self.read_only and version(connection) == EMPTY
-        if is_new:
+            present = EMPTY if self.read_only else version(connection)
+        if not self.read_only and present == EMPTY and self.dialect == "postgresql":
             with self.transaction() as connection:
                 create(connection, self.where)
+        if present == WITHOUT_GROUPS:
+            with self.transaction() as connection:
+                upgrade(connection)
         with self.reading() as connection:
             check(connection, self.where)
 

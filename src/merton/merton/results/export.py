@@ -20,6 +20,7 @@ from merton.files import written_whole
 from merton.results.csv_writer import write_rows
 from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
+from merton.results.schema_version import group_of_cases
 from merton.results.store import ResultStore
 
 Rows = Iterator[tuple[Any, ...]]
@@ -40,10 +41,14 @@ TABLES: dict[str, sa.Select[Any]] = {
     .order_by(TRIALS.c.experiment, TRIALS.c.id),
     "scores": sa.select(SCORES).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case),
     "agents": sa.select(AGENTS).order_by(AGENTS.c.id),
-    "cases": sa.select(*(_SCENE if column is CASES.c.seed else column for column in CASES.c)).order_by(CASES.c.id),
+    "cases": sa.select(
+        *(_SCENE if column is CASES.c.seed else column for column in CASES.c if column is not CASES.c.group)
+    ).order_by(CASES.c.id),
     "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
 }
 """The tables that can be exported, each in an order that depends on its content alone."""
+_OF_CASES = ("trials", "cases")
+"""Those that have a last column `group` if the scenes of any case are those of a group (`TestCase.group`)."""
 
 MATCHES = {"agent": "string", "case": "string", "score": "float64"}
 """Columns of the table `matches`, which is computed from trials and scores."""
@@ -120,6 +125,14 @@ def table_rows(
         return kinds, list(each())
 
 
+def statement_of(connection: sa.Connection, table: str) -> sa.Select[Any]:
+    """The rows of a table of `TABLES`: with the groups of scenes, if the record has any."""
+    group = group_of_cases(connection)
+    any_group = sa.select(sa.exists(sa.select(CASES.c.id).where(group != "")))
+    grouped = table in _OF_CASES and connection.scalar(any_group)
+    return TABLES[table].add_columns(CASES.c.group) if grouped else TABLES[table]
+
+
 def _check_table(table: str) -> None:
     if table not in (names := [*TABLES, *COMPUTED]):
         raise UnknownNameError("table", table, names)
@@ -140,8 +153,8 @@ def _rows_alone(store: ResultStore, connection: sa.Connection, table: str) -> tu
     if table == "drops":
         drops = _drops(store)
         return DROPS, lambda: iter(drops)
-    statement = TABLES[table].execution_options(yield_per=ROWS_AT_ONCE)
-    kinds = {column.name: _kind(column.type) for column in TABLES[table].selected_columns}
+    statement = statement_of(connection, table).execution_options(yield_per=ROWS_AT_ONCE)
+    kinds = {column.name: _kind(column.type) for column in statement.selected_columns}
     return kinds, lambda: (tuple(row) for row in connection.execute(statement))
 
 

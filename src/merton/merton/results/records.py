@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from merton.world.splits import unit_of
 
@@ -61,10 +61,14 @@ class TestCase:
     """A scene, a task, and a distortion of the image at a level. Level 0 is the undistorted reference.
 
     Attributes:
-        task: one of `merton.world.tasks.task_names`, such as "pick", or "test-pick" in the scenes of a split.
-        seed: number of the scene, >= 0; tasks of one split and seed are done in the same scene.
+        task: of the world, such as "pick", or "test-pick" in the scenes of a split.
+        seed: number of the scene, >= 0; tasks of one group and seed are done in the same scene.
         distortion: name of the distortion, or "reference" at level 0.
         level: 0..5.
+        group: of tasks that share their scenes, as a world says it (`merton.worlds.description.WorldTask`); "" if the
+            task's name says it (`unit_of`), also if that was given. Two cases of one id are equal whatever their
+            groups, so that no look-up by a case misses for a group that one side does not know; the record refuses two
+            groups for one case.
     """
 
     __test__ = False  # no test class, although pytest takes the name for one
@@ -73,6 +77,11 @@ class TestCase:
     seed: int
     distortion: str
     level: int
+    group: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.group == unit_of(self.task):
+            object.__setattr__(self, "group", "")
 
     @property
     def id(self) -> str:
@@ -83,9 +92,10 @@ class TestCase:
     def scene(self) -> str:
         """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one.
 
-        The tasks of a split, whose name stands before the verb, share the scene of a seed: "test.4" of "test-pick".
+        The tasks of a split, whose name stands before the verb, share the scene of a seed: "test.4" of "test-pick"; so
+        do those of a group.
         """
-        return f"{unit_of(self.task)}.{self.seed}"
+        return f"{self.group or unit_of(self.task)}.{self.seed}"
 
     @property
     def is_reference(self) -> bool:
@@ -95,7 +105,12 @@ class TestCase:
     @property
     def reference(self) -> TestCase:
         """The same scene and task, undistorted."""
-        return TestCase(self.task, self.seed, "reference", 0)
+        return TestCase(self.task, self.seed, "reference", 0, self.group)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields by name, as files have them: without a group where the task's name says it."""
+        return {name: value for name, value in vars(self).items() if name != "group" or value}
 
 
 @dataclass(frozen=True)
@@ -199,7 +214,7 @@ class CaseRecord:
     Attributes:
         id: as in trials and scores.
         source: "" for Merton's own, else the name of the import.
-        task, seed, distortion, level: as in `TestCase`.
+        task, seed, distortion, level, group: as in `TestCase`.
         reference_image: SHA-256 of the undistorted picture's file, or of a scene's first pictures
             (`merton.episodes.pairs.frame_sha256`); None if not known.
     """
@@ -211,6 +226,7 @@ class CaseRecord:
     distortion: str | None = None
     level: int | None = None
     reference_image: str | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True)

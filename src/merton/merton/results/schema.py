@@ -12,8 +12,10 @@ import sqlalchemy as sa
 
 from merton.results.records import Outcome, Reference
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
+WITHOUT_GROUPS = 7
+"""The version before, in which the cases have no `group`: it is read as it is, and gets the column to be written."""
 
 SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0, "progress": 1.0, "angle_rad": math.pi}
 """Score of a trial to its maximum; the minimum is 0."""
@@ -75,6 +77,7 @@ CASES = sa.Table(
     sa.Column("distortion", Text),
     sa.Column("level", sa.Integer),
     sa.Column("reference_image", Text),  # SHA-256 of the picture's file
+    sa.Column("group", Text, nullable=False, server_default=""),  # "" where the task's name says it
     comment="The test cases. Task to level are NULL for foreign ones.",
 )
 

@@ -1,11 +1,11 @@
-"""The version of the tables in a database: a record of any other version than today's is refused."""
+"""The version of the tables in a database: a record of another version than today's and the last is refused."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from merton.errors import InputError
-from merton.results.schema import METADATA, SCHEMA_VERSION
+from merton.results.schema import CASES, METADATA, SCHEMA_VERSION, WITHOUT_GROUPS
 
 EMPTY = 0
 """The version of a database that has no tables of ours."""
@@ -38,15 +38,33 @@ def create(connection: sa.Connection, where: str) -> None:
             "of its own"
         )
     METADATA.create_all(connection)
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    else:
+    if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("CREATE TABLE schema_version (version integer NOT NULL)")
-        connection.exec_driver_sql(f"INSERT INTO schema_version VALUES ({SCHEMA_VERSION})")
+    _mark(connection, "INSERT INTO schema_version VALUES ({})")
+
+
+def _mark(connection: sa.Connection, statement: str) -> None:
+    """Store today's version: in SQLite as its pragma, in PostgreSQL by the statement."""
+    pragma = "PRAGMA user_version = {}"
+    connection.exec_driver_sql((pragma if connection.dialect.name == "sqlite" else statement).format(SCHEMA_VERSION))
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Give the tables of a record of the version before the column of today's; all of its rows stay as they are."""
+    if version(connection) != WITHOUT_GROUPS:
+        return
+    column = sa.schema.CreateColumn(CASES.c.group).compile(dialect=connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE {CASES.name} ADD COLUMN {column}")
+    _mark(connection, "UPDATE schema_version SET version = {}")
+
+
+def group_of_cases(connection: sa.Connection) -> sa.ColumnElement[str]:
+    """The column `group` of the cases; in a record that has none, "" in its place."""
+    return sa.literal("").label("group") if version(connection) == WITHOUT_GROUPS else CASES.c.group
 
 
 def check(connection: sa.Connection, where: str) -> None:
-    """Raise InputError unless the database has the tables of this Merton."""
+    """Raise InputError unless the database has the tables of this Merton, or of the version before."""
     present = version(connection)
     if present == EMPTY:
         raise InputError(
@@ -54,8 +72,8 @@ def check(connection: sa.Connection, where: str) -> None:
             if connection.dialect.name == "sqlite"
             else f"there is no result store at {where}"
         )
-    if present != SCHEMA_VERSION:
+    if present not in (SCHEMA_VERSION, WITHOUT_GROUPS):
         raise InputError(
             f"the result store {where} has schema version {present}, made by another Merton; this one reads version "
-            f"{SCHEMA_VERSION} alone"
+            f"{WITHOUT_GROUPS} and {SCHEMA_VERSION} alone"
         )

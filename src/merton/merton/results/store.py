@@ -29,6 +29,7 @@ from merton.results.records import (
     TrialRecord,
 )
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCORES, TRIALS
+from merton.results.schema_version import group_of_cases
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
@@ -44,9 +45,10 @@ _CHOICES: dict[str, dict[Any, Any]] = {
 }
 """Column to the value in a record of each value that it may hold."""
 
-_TRIALS_AND_CASES = sa.select(TRIALS, CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level).join_from(
-    TRIALS, CASES
-)
+
+def _trials_and_cases(connection: sa.Connection) -> sa.Select[Any]:
+    of_case = CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level, group_of_cases(connection)
+    return sa.select(TRIALS, *of_case).join_from(TRIALS, CASES)
 
 
 class ResultStore:
@@ -113,9 +115,15 @@ class ResultStore:
         new = insert(connection, TRIALS, [_row_from_record(record) for record in records])
         # Read back before the write is acknowledged: rows that were there already must be the same.
         keys = sa.tuple_(TRIALS.c.experiment, TRIALS.c.id).in_([(item.experiment, item.id) for item in records])
-        rows = connection.execute(_TRIALS_AND_CASES.where(keys))
+        rows = connection.execute(_trials_and_cases(connection).where(keys))
         stored = {(item.experiment, item.id): item for item in _records_from_rows(rows)}
         for record in records:
+            known = stored[record.experiment, record.id].case
+            if known == record.case and known.scene != record.case.scene:
+                raise InputError(
+                    f"case {record.case.id!r} is in the record as one of the scene {known.scene!r}, not "
+                    f"{record.case.scene!r}: keep the two in records of their own"
+                )
             if differences := field_differences(stored[record.experiment, record.id], record):
                 raise InputError(
                     f"trial {record.id!r} of experiment {record.experiment!r} is already stored with other content: "
@@ -157,7 +165,7 @@ class ResultStore:
         """Store the undistorted picture of a test case (SHA-256 of its file), by the rules of `register_agent`."""
         if reference_image is not None:
             checked_sha256(f"reference image of case {case.id!r}", reference_image)
-        about = CaseRecord(case.id, "", case.task, case.seed, case.distortion, case.level, reference_image)
+        about = CaseRecord(case.id, reference_image=reference_image, **case.facts)
         return self._register(CASES, "case", about)
 
     def write_scores(
@@ -224,12 +232,12 @@ class ResultStore:
             agent: whose trials alone are wanted.
             cases: ids of the cases whose trials alone are wanted; rows of others are passed over one by one.
         """
-        statement = _TRIALS_AND_CASES.order_by(TRIALS.c.experiment, TRIALS.c.id)
-        if experiment is not None:
-            statement = statement.where(TRIALS.c.experiment == experiment)
-        if agent is not None:
-            statement = statement.where(TRIALS.c.agent == agent)
         with self.database.reading() as connection:
+            statement = _trials_and_cases(connection).order_by(TRIALS.c.experiment, TRIALS.c.id)
+            if experiment is not None:
+                statement = statement.where(TRIALS.c.experiment == experiment)
+            if agent is not None:
+                statement = statement.where(TRIALS.c.agent == agent)
             return list(_records_from_rows(connection.execute(statement), cases))
 
     def experiment_records(self) -> list[ExperimentRecord]:
@@ -242,7 +250,11 @@ class ResultStore:
 
     def cases(self) -> list[CaseRecord]:
         """Every test case, Merton's own and foreign ones, by id."""
-        return [CaseRecord(**row) for row in self._all(sa.select(CASES).order_by(CASES.c.id))]
+        with self.database.reading() as connection:
+            group = group_of_cases(connection)
+            columns = [group if column is CASES.c.group else column for column in CASES.c]
+            rows = connection.execute(sa.select(*columns).order_by(CASES.c.id)).mappings()
+            return [CaseRecord(**row) for row in rows]
 
     def scores(self, source: str | None = None) -> list[ForeignScore]:
         """The foreign scores of a source, or of all, ordered by source, agent and case."""

@@ -131,5 +131,5 @@ def _copy_facts(source: ResultStore, target: ResultStore) -> None:
         target.register_agent(**asdict(agent))
     for case in source.cases():
         if not case.source and case.task is not None:
-            known = TestCase(case.task, case.seed or 0, case.distortion or "", case.level or 0)
+            known = TestCase(case.task, case.seed or 0, case.distortion or "", case.level or 0, case.group)
             target.register_case(known, case.reference_image)

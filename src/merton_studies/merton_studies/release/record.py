@@ -17,7 +17,7 @@ from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_json
 from merton.pages.words import flat
 from merton.progress import OnStep
-from merton.results.export import TABLES
+from merton.results.export import statement_of
 from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
 from merton.results.tables import json_object
@@ -192,8 +192,11 @@ def _rows(folders: Sequence[Path]) -> Iterator[tuple[str, Row]]:
         for folder in folders:
             store = stack.enter_context(ResultStore(folder / "results.sqlite", read_only=True))
             with store.database.reading() as connection:
-                for found in connection.execution_options(yield_per=4096).execute(TABLES["trials"]).mappings():
-                    case = TestCase(found["task"], found["scene"], found["distortion"], found["level"])
+                for found in (
+                    connection.execution_options(yield_per=4096).execute(statement_of(connection, "trials")).mappings()
+                ):
+                    of_case = found["task"], found["scene"], found["distortion"], found["level"], found.get("group", "")
+                    case = TestCase(*of_case)
                     yield TEST, {**found, "seed": found["scene"], "scene": case.scene}
 
 

@@ -186,6 +186,7 @@ class CaseRow:
         likelihood, agi_elo: its difficulty by both methods.
         matches: number of matches.
         score: the agents' mean score on it, 0..1.
+        group: as in `merton.results.records.TestCase`.
     """
 
     id: str
@@ -198,13 +199,14 @@ class CaseRow:
     agi_elo: Standing | None
     matches: int
     score: float | None
+    group: str = ""
 
     @property
     def unit(self) -> tuple[bool, str]:
         """The sampled unit it belongs to: (True, its scene), or of a foreign case (False, its own id)."""
         if self.level is None or self.seed is None:
             return False, self.id
-        return True, TestCase(self.task, self.seed, self.distortion, self.level).scene
+        return True, TestCase(self.task, self.seed, self.distortion, self.level, self.group).scene
 
     @property
     def standing(self) -> Standing | None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from merton.rating.checking import MatchTable, table_of
@@ -14,7 +15,7 @@ from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.text import printable
 
-_ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=vars)
+_ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=attrgetter("facts"))
 """One for all lines: making one takes longer than a line. `default` turns a trial's case into its fields."""
 
 

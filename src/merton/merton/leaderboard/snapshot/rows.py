@@ -133,6 +133,7 @@ def case_rows(inputs: Inputs, table: MatchTable, rated: Standings) -> tuple[Case
                 rated.agi_elo.get(name),
                 n,
                 score,
+                case.group if case else "",
             )
         )
     return tuple(rows)
