@@ -101,12 +101,12 @@ def facts_of(world: str, recorded: Mapping[str, WorldDescription] | None = None)
     return WorldFacts(world, entry.described() if entry.is_hosted else None)
 
 
-_PRESENT: ContextVar[WorldFacts] = ContextVar("world of the experiment that is being read", default=WorldFacts())
+_PRESENT: ContextVar[WorldFacts | None] = ContextVar("world of the experiment that is being read", default=None)
 
 
 def present() -> WorldFacts:
     """The facts of the world of the experiment that is being read, by which its names are checked."""
-    return _PRESENT.get()
+    return _PRESENT.get() or WorldFacts()
 
 
 @contextmanager
@@ -114,6 +114,6 @@ def reading_of(world: Any, recorded: Mapping[str, WorldDescription] | None) -> I
     """Check names by the facts of a world, as of `facts_of`, for the length of the block."""
     token = _PRESENT.set(facts_of(world, recorded) if isinstance(world, str) else WorldFacts())
     try:
-        yield _PRESENT.get()
+        yield present()
     finally:
         _PRESENT.reset(token)
