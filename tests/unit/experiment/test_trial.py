@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_trial
-from merton.experiment.ports import Ports
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
@@ -299,7 +298,7 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
         raise InfrastructureError("arm/execute did not answer within 120 s")
 
     monkeypatch.setattr(Runner, "run", fail)
-    runner = Runner(run.spec, run.id, cast(Ports, SimpleNamespace(knows_scene=True)))
+    runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
     with pytest.raises(InfrastructureError, match=r"^oracle\.reach\.0\.reference\.0: arm/execute did not answer"):
         run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=faults.append)
     assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]

@@ -43,9 +43,7 @@ class InWorld(WithRecordedModels):
 def policy_fault(policy: PolicyEntry, facts: WorldFacts) -> str:
     """Why a policy cannot act in a world, in one sentence; empty if it can, or if that world is the UR5 cell."""
     if facts.description is None:
-        return (
-            f"{policy.name} is the expert of another world; this one has the oracle" if policy.name == "expert" else ""
-        )
+        return "expert is that of another world: this one has the oracle" if policy.name == "expert" else ""
     world, form = facts.name, facts.description.action.form
     if missing := [camera for camera in policy.cameras if camera not in facts.cameras]:
         return f"{policy.name} looks through the camera {missing[0]!r}, and {world} has: {', '.join(facts.cameras)}"

@@ -24,6 +24,7 @@ class LocalPorts(WorldPorts[UrCell]):
     """
 
     judge_name = "cell"
+    knows_scene = True
 
     def __init__(self, *, linkage: bool = False) -> None:
         super().__init__(UrCell(linkage=linkage))
