@@ -143,7 +143,7 @@ def test_a_run_of_an_older_merton_says_where_models_are_read_from(run: Path) -> 
 def test_a_torn_record_of_models_is_named(run: Path, models: object) -> None:
     about = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**about, "models": models}))
-    with pytest.raises(FileError, match=r"run\.json: models and tasks must be as Merton wrote them"):
+    with pytest.raises(FileError, match=r"run\.json: models, tasks and world must be as Merton wrote them"):
         RunDirectory(run)
 
 

@@ -20,7 +20,7 @@ from merton.results.database import Database
 from merton.results.export import export
 from merton.results.merge import merge
 from merton.results.records import Outcome, TestCase, TrialRecord
-from merton.results.schema import SCHEMA_VERSION, WITHOUT_GROUPS
+from merton.results.schema import ADDED, SCHEMA_VERSION, VERSION_BEFORE
 from merton.results.schema_version import version
 from merton.results.store import ResultStore
 
@@ -42,10 +42,11 @@ def columns_of(connection: sa.Connection) -> set[str]:
 def make_older(where: str, *further: str) -> None:
     """Turn a record into one of the version before, which had no column for groups; then carry out `further`."""
     with Database(where) as database, database.transaction() as connection:
-        connection.exec_driver_sql('ALTER TABLE cases DROP COLUMN "group"')
+        for column in ADDED:
+            connection.exec_driver_sql(f'ALTER TABLE {column.table.name} DROP COLUMN "{column.name}"')
         is_file = database.dialect == "sqlite"
         mark = "PRAGMA user_version = {}" if is_file else "UPDATE schema_version SET version = {}"
-        for statement in (mark.format(WITHOUT_GROUPS), *further):
+        for statement in (mark.format(VERSION_BEFORE), *further):
             connection.exec_driver_sql(statement)
 
 
@@ -115,7 +116,9 @@ def test_without_a_group_no_file_says_a_word_of_it(where: str, tmp_path: Path) -
     assert all("group" not in case for case in board["cases"])
 
 
-@pytest.mark.parametrize("use", [lambda store: store.records(), lambda store: store.cases(), snapshot.take])
+@pytest.mark.parametrize(
+    "use", [lambda store: store.records(), lambda store: store.cases(), ResultStore.experiment_records, snapshot.take]
+)
 def test_a_record_of_the_version_before_is_read_as_it_is(where: str, use: Callable[[ResultStore], object]) -> None:
     with ResultStore(where) as store:
         store.record_all([trial(1), trial(2)])
@@ -124,7 +127,7 @@ def test_a_record_of_the_version_before_is_read_as_it_is(where: str, use: Callab
     with ResultStore(where, read_only=True) as store:
         assert use(store) == expected
         with store.database.reading() as connection:
-            assert (version(connection), "group" in columns_of(connection)) == (WITHOUT_GROUPS, False)
+            assert (version(connection), "group" in columns_of(connection)) == (VERSION_BEFORE, False)
 
 
 def test_a_record_of_the_version_before_gets_the_column_when_it_is_opened_to_be_written(where: str) -> None:

@@ -1,4 +1,4 @@
-"""The models and tasks of a run as its run.json has them: a finished run is read without a catalogue."""
+"""Models, tasks and world of a run as its run.json has them: a finished run is read without a catalogue."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from merton.models.catalogue import OWN_FILE, VARIABLE, Catalogue, CatalogueEntr
 from merton.results.trial_files import json_object
 from merton.world.tasks import TASKS
 from merton.world.tasks import VARIABLE as TASKS_VARIABLE
+from merton.worlds.description import WorldDescription
 
 CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
 """Kind to the catalogue of this machine."""
@@ -29,8 +30,9 @@ FOR_PEOPLE = frozenset(
 )
 """Fields of an entry that no trial depends on."""
 
-Known = Mapping[str, Mapping[str, Any]]
-"""Kind ("vlm", "vla", "task") to name to entry, or to the record of a task's file."""
+Known = Mapping[str, Any]
+"""Kind ("vlm", "vla", "task") to name to entry, or to the record of a task's file; "world" to the `WorldDescription`,
+where it is not the embedded cell."""
 
 
 class WithRecordedModels(Model):
@@ -97,21 +99,24 @@ def provenance_of(used: Iterable[tuple[str, str]], tasks: Iterable[str]) -> dict
 
 
 def known_names(about: Mapping[str, Any], where: Path) -> Known:
-    """The models and tasks that a run.json, `about`, has; empty for one of an older Merton.
+    """The models, tasks and world that a run.json, `about`, has; empty for one of an older Merton.
 
     Raises:
         FileError: an entry is none; the text names the file, `where`.
     """
     kinds: dict[str, type[CatalogueEntry]] = {"vlm": ModelEntry, "vla": PolicyEntry}
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, Any] = {}
     try:
         for kind, type_ in kinds.items():
             for name, recorded in about.get("models", {}).get(kind, {}).items():
                 fields = {key: value for key, value in recorded["entry"].items() if key in type_.model_fields}
                 known.setdefault(kind, {})[name] = validated(type_, json.dumps(fields), f"{where}: {kind} {name}")
         known["task"] = {name: dict(recorded) for name, recorded in about.get("tasks", {}).items()}
+        if "world" in about:
+            text = json.dumps(about["world"]["description"])
+            known["world"] = validated(WorldDescription, text, f"{where}: world {about['world']['name']}")
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise FileError(f"{where}: models and tasks must be as Merton wrote them: put the file back") from None
+        raise FileError(f"{where}: models, tasks and world must be as Merton wrote them: put the file back") from None
     return known
 
 

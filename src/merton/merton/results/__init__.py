@@ -15,6 +15,7 @@ __all__ = [
     "parquet",
     "parts",
     "peers",
+    "recorded_world",
     "records",
     "refusals",
     "schema",

@@ -25,7 +25,7 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.files import identity, locked_file, made_once
 from merton.results.damage import ADVICE, damage
 from merton.results.rows import impossible_row
-from merton.results.schema import WITHOUT_GROUPS
+from merton.results.schema import VERSION_BEFORE
 from merton.results.schema_version import EMPTY, check, create, upgrade, version
 
 RUN_FILE = "results.sqlite"
@@ -252,7 +252,7 @@ class Database:
         if not self.read_only and present == EMPTY and self.dialect == "postgresql":
             with self.transaction() as connection:
                 create(connection, self.where)
-        if present == WITHOUT_GROUPS:
+        if present == VERSION_BEFORE:
             with self.transaction() as connection:
                 upgrade(connection)
         with self.reading() as connection:

@@ -20,7 +20,7 @@ from merton.files import written_whole
 from merton.results.csv_writer import write_rows
 from merton.results.parquet import parquet_writer, require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
-from merton.results.schema_version import group_of_cases
+from merton.results.schema_version import readable
 from merton.results.store import ResultStore
 
 Rows = Iterator[tuple[Any, ...]]
@@ -44,11 +44,17 @@ TABLES: dict[str, sa.Select[Any]] = {
     "cases": sa.select(
         *(_SCENE if column is CASES.c.seed else column for column in CASES.c if column is not CASES.c.group)
     ).order_by(CASES.c.id),
-    "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
+    "experiments": sa.select(*list(EXPERIMENTS.c)[: list(EXPERIMENTS.c).index(EXPERIMENTS.c.world)]).order_by(
+        EXPERIMENTS.c.id
+    ),
 }
 """The tables that can be exported, each in an order that depends on its content alone."""
-_OF_CASES = ("trials", "cases")
-"""Those that have a last column `group` if the scenes of any case are those of a group (`TestCase.group`)."""
+_ADDED: dict[str, tuple[sa.Column[Any], ...]] = {
+    "trials": (CASES.c.group,),
+    "cases": (CASES.c.group,),
+    "experiments": (EXPERIMENTS.c.world, EXPERIMENTS.c.world_versions),
+}
+"""Table to its last columns that are there only if a row has a value: a group of scenes, a world (`TestCase.group`)."""
 
 MATCHES = {"agent": "string", "case": "string", "score": "float64"}
 """Columns of the table `matches`, which is computed from trials and scores."""
@@ -126,11 +132,11 @@ def table_rows(
 
 
 def statement_of(connection: sa.Connection, table: str) -> sa.Select[Any]:
-    """The rows of a table of `TABLES`: with the groups of scenes, if the record has any."""
-    group = group_of_cases(connection)
-    any_group = sa.select(sa.exists(sa.select(CASES.c.id).where(group != "")))
-    grouped = table in _OF_CASES and connection.scalar(any_group)
-    return TABLES[table].add_columns(CASES.c.group) if grouped else TABLES[table]
+    """The rows of a table of `TABLES`, with those of its columns that few records have if this one has them."""
+    added = _ADDED.get(table, ())
+    given = [readable(connection, column) for column in added]
+    some = sa.select(sa.exists(sa.select(added[0].table.c.id).where(given[0] != ""))) if given else None
+    return TABLES[table].add_columns(*added) if some is not None and connection.scalar(some) else TABLES[table]
 
 
 def _check_table(table: str) -> None:
@@ -192,7 +198,7 @@ def _sources(connection: sa.Connection) -> dict[str, list[dict[str, Any]]]:
     imports = sa.select(IMPORTS.c.source, IMPORTS.c.file_sha256, IMPORTS.c.file_name, IMPORTS.c.metric).order_by(
         *IMPORTS.primary_key
     )
-    wanted = {"agents": TABLES["agents"], "experiments": TABLES["experiments"], "imports": imports}
+    wanted = {**{name: statement_of(connection, name) for name in ("agents", "experiments")}, "imports": imports}
     return {name: [dict(row) for row in connection.execute(statement).mappings()] for name, statement in wanted.items()}
 
 

@@ -197,6 +197,8 @@ class ExperimentRecord:
         spec_sha256: 64 hexadecimal digits over that file.
         merton_version: of the Merton that ran it.
         created_utc: ISO 8601.
+        world: its name in the catalogue; None for the embedded cell, and for episodes of another program.
+        world_versions: of the world's packages, renderer and assets, a JSON object of texts.
     """
 
     id: str
@@ -205,6 +207,8 @@ class ExperimentRecord:
     spec_sha256: str | None = None
     merton_version: str | None = None
     created_utc: str | None = None
+    world: str | None = None
+    world_versions: str | None = None
 
 
 @dataclass(frozen=True, order=True)

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 
 import sqlalchemy as sa
 
-from merton.results.schema import CASES, DOCUMENTS, MADE_LATER, METADATA, TRIALS, WITHOUT_GROUPS
-from merton.results.schema_version import version
+from merton.results.schema import CASES, DOCUMENTS, MADE_LATER, METADATA, TRIALS
+from merton.results.schema_version import lacking as lacking_columns
 from merton.results.text import one_line
 
 LONGEST_TEXT = 1_000_000
@@ -36,7 +36,7 @@ _LEAST = {(TRIALS.name, name) for name in ("distance_m", "simulated_s", "wall_s"
 def impossible_row(connection: sa.Connection) -> str:
     """Fault and key of the first row that no Merton writes; empty if there is none."""
     lacking = MADE_LATER - {*sa.inspect(connection).get_table_names()}
-    columns_lacking = {CASES.c.group} if version(connection) == WITHOUT_GROUPS else frozenset[sa.Column[object]]()
+    columns_lacking = lacking_columns(connection)
     for table in (table for table in METADATA.sorted_tables if table.name not in lacking):
         faults = list(_faults(table, columns_lacking))
         found = " ".join(f"WHEN {condition} THEN {number}" for number, (condition, _) in enumerate(faults))
@@ -55,9 +55,9 @@ def impossible_row(connection: sa.Connection) -> str:
     return ""
 
 
-def _faults(table: sa.Table, lacking: Collection[sa.Column[object]] = frozenset()) -> Iterator[tuple[str, str]]:
+def _faults(table: sa.Table, lacking: Collection[sa.Column[object]] = ()) -> Iterator[tuple[str, str]]:
     """Conditions of SQL that no row may meet, each with what is wrong then; none on columns that are not there."""
-    for column in (column for column in table.c if column not in lacking):
+    for column in (column for column in table.c if not any(column is other for other in lacking)):
         yield from _of_column(table, column)
     for check in sorted(
         (one for one in table.constraints if isinstance(one, sa.CheckConstraint)), key=lambda one: str(one.name)

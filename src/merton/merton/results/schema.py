@@ -14,8 +14,8 @@ from merton.results.records import Outcome, Reference
 
 SCHEMA_VERSION = 8
 """Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
-WITHOUT_GROUPS = 7
-"""The version before, in which the cases have no `group`: it is read as it is, and gets the column to be written."""
+VERSION_BEFORE = 7
+"""The last one: it lacks the columns `ADDED`, is read as it is, and gets them when it is opened to be written."""
 
 SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0, "progress": 1.0, "angle_rad": math.pi}
 """Score of a trial to its maximum; the minimum is 0."""
@@ -54,6 +54,8 @@ EXPERIMENTS = sa.Table(
     sa.Column("spec_sha256", Text),  # of the experiment file
     sa.Column("merton_version", Text),
     sa.Column("created_utc", Text),
+    sa.Column("world", Text),  # NULL for the embedded cell, and for episodes of another program
+    sa.Column("world_versions", Text),  # JSON: package to version
     comment="A run. Unknown values are NULL.",
 )
 
@@ -80,6 +82,9 @@ CASES = sa.Table(
     sa.Column("group", Text, nullable=False, server_default=""),  # "" where the task's name says it
     comment="The test cases. Task to level are NULL for foreign ones.",
 )
+
+ADDED = (CASES.c.group, EXPERIMENTS.c.world, EXPERIMENTS.c.world_versions)
+"""Columns that `VERSION_BEFORE` has not: absent from it, each is what a new row has by default."""
 
 TRIALS = sa.Table(
     "trials",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from merton.errors import InputError
-from merton.results.schema import CASES, METADATA, SCHEMA_VERSION, WITHOUT_GROUPS
+from merton.results.schema import ADDED, METADATA, SCHEMA_VERSION, VERSION_BEFORE
 
 EMPTY = 0
 """The version of a database that has no tables of ours."""
@@ -50,17 +52,25 @@ def _mark(connection: sa.Connection, statement: str) -> None:
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Give the tables of a record of the version before the column of today's; all of its rows stay as they are."""
-    if version(connection) != WITHOUT_GROUPS:
+    """Give the tables of a record of the version before the columns of today's; all of its rows stay as they are."""
+    if version(connection) != VERSION_BEFORE:
         return
-    column = sa.schema.CreateColumn(CASES.c.group).compile(dialect=connection.dialect)
-    connection.exec_driver_sql(f"ALTER TABLE {CASES.name} ADD COLUMN {column}")
+    for column in ADDED:
+        definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}")
     _mark(connection, "UPDATE schema_version SET version = {}")
 
 
-def group_of_cases(connection: sa.Connection) -> sa.ColumnElement[str]:
-    """The column `group` of the cases; in a record that has none, "" in its place."""
-    return sa.literal("").label("group") if version(connection) == WITHOUT_GROUPS else CASES.c.group
+def lacking(connection: sa.Connection) -> tuple[sa.Column[Any], ...]:
+    """The columns that a record has not: those of `ADDED` in one of the version before."""
+    return ADDED if version(connection) == VERSION_BEFORE else ()
+
+
+def readable(connection: sa.Connection, column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """A column of the tables; its default in its place where the record has not got it."""
+    if not any(column is other for other in lacking(connection)):
+        return column
+    return sa.literal(None if column.nullable else "").label(column.name)
 
 
 def check(connection: sa.Connection, where: str) -> None:
@@ -72,8 +82,8 @@ def check(connection: sa.Connection, where: str) -> None:
             if connection.dialect.name == "sqlite"
             else f"there is no result store at {where}"
         )
-    if present not in (SCHEMA_VERSION, WITHOUT_GROUPS):
+    if present not in (SCHEMA_VERSION, VERSION_BEFORE):
         raise InputError(
             f"the result store {where} has schema version {present}, made by another Merton; this one reads version "
-            f"{WITHOUT_GROUPS} and {SCHEMA_VERSION} alone"
+            f"{VERSION_BEFORE} and {SCHEMA_VERSION} alone"
         )

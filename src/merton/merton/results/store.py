@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from operator import itemgetter
 from pathlib import Path
@@ -29,7 +30,7 @@ from merton.results.records import (
     TrialRecord,
 )
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCORES, TRIALS
-from merton.results.schema_version import group_of_cases
+from merton.results.schema_version import readable
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
@@ -47,7 +48,7 @@ _CHOICES: dict[str, dict[Any, Any]] = {
 
 
 def _trials_and_cases(connection: sa.Connection) -> sa.Select[Any]:
-    of_case = CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level, group_of_cases(connection)
+    of_case = CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level, readable(connection, CASES.c.group)
     return sa.select(TRIALS, *of_case).join_from(TRIALS, CASES)
 
 
@@ -154,11 +155,15 @@ class ResultStore:
         spec_sha256: str | None = None,
         merton_version: str | None = None,
         created_utc: str | None = None,
+        world: str | None = None,
+        world_versions: str | Mapping[str, str] | None = None,
     ) -> bool:
         """Store facts of an experiment, by the rules of `register_agent`."""
+        if isinstance(world_versions, Mapping):
+            world_versions = json.dumps(dict(world_versions), sort_keys=True)
         if spec_sha256 is not None:
             checked_sha256(f"file of experiment {id!r}", spec_sha256)
-        about = ExperimentRecord(id, name, seed, spec_sha256, merton_version, created_utc)
+        about = ExperimentRecord(id, name, seed, spec_sha256, merton_version, created_utc, world, world_versions)
         return self._register(EXPERIMENTS, "experiment", about)
 
     def register_case(self, case: TestCase, reference_image: str | None = None) -> bool:
@@ -242,19 +247,15 @@ class ResultStore:
 
     def experiment_records(self) -> list[ExperimentRecord]:
         """All experiments, by id."""
-        return [ExperimentRecord(**row) for row in self._all(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id))]
+        return [ExperimentRecord(**row) for row in self._rows_of(EXPERIMENTS)]
 
     def agents(self) -> list[AgentRecord]:
         """Every agent, by id."""
-        return [AgentRecord(**row) for row in self._all(sa.select(AGENTS).order_by(AGENTS.c.id))]
+        return [AgentRecord(**row) for row in self._rows_of(AGENTS)]
 
     def cases(self) -> list[CaseRecord]:
         """Every test case, Merton's own and foreign ones, by id."""
-        with self.database.reading() as connection:
-            group = group_of_cases(connection)
-            columns = [group if column is CASES.c.group else column for column in CASES.c]
-            rows = connection.execute(sa.select(*columns).order_by(CASES.c.id)).mappings()
-            return [CaseRecord(**row) for row in rows]
+        return [CaseRecord(**row) for row in self._rows_of(CASES)]
 
     def scores(self, source: str | None = None) -> list[ForeignScore]:
         """The foreign scores of a source, or of all, ordered by source, agent and case."""
@@ -297,6 +298,12 @@ class ResultStore:
         with self.database.reading():
             own, foreign = match_scores(self.records(), metric), self.scores()
         return sorted([*own, *((item.agent, item.case, item.score) for item in foreign)])
+
+    def _rows_of(self, table: sa.Table) -> list[dict[str, Any]]:
+        """Every row of a table, by id."""
+        with self.database.reading() as connection:
+            columns = [readable(connection, column) for column in table.c]
+            return [dict(row) for row in connection.execute(sa.select(*columns).order_by(table.c.id)).mappings()]
 
     def _all(self, statement: sa.Select[Any]) -> list[dict[str, Any]]:
         with self.database.reading() as connection:

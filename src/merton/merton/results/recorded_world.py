@@ -1,0 +1,118 @@
+"""The world of a run as its run.json says it, read without that world, and whether two runs have the same one.
+
+A world that is not the embedded cell has an entry `world` in run.json: `name`, `description` (a
+`merton.worlds.description.WorldDescription`) and `entry` of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from merton.results.text import one_line
+from merton.results.trial_files import is_of_episodes
+
+EMBEDDED: Final = "ur5"
+"""The embedded UR5 cell: the world of a run whose run.json names none."""
+SIMULATORS: Mapping[str, str] = {"mujoco": "it alone moved published success rates of LIBERO by seven points"}
+"""Package to what another version of it has done; published: SimVLA's issue 14, MuJoCo 3.1 against 3.9."""
+_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class RecordedWorld:
+    """The world of a run.
+
+    Attributes:
+        name: of the catalogue, such as "libero"; `EMBEDDED` for the UR5 cell.
+        versions: package, "renderer" or "assets" to version or hash; of the embedded cell that of its simulator.
+        frame: the frame of the points of a path, and their unit, in words; "" if there are none.
+    """
+
+    name: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    frame: str = ""
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is the UR5 cell of this package."""
+        return self.name == EMBEDDED
+
+    @property
+    def shown(self) -> str:
+        """Its name in a sentence."""
+        return "the UR5 cell" if self.is_embedded else one_line(self.name, _LENGTH)
+
+
+def world_of(about: Mapping[str, Any]) -> RecordedWorld | None:
+    """The world that a run.json names; None of the embedded cell, of another program's episodes, and without an entry.
+
+    Nothing in the file is trusted: an entry that is none counts as a world without versions and frame.
+    """
+    entry = about.get("world")
+    if entry is None:
+        return None
+    entry = entry if isinstance(entry, Mapping) else {"name": entry}
+    description = _mapping(entry.get("description"))
+    frame = description.get("frame")
+    return RecordedWorld(
+        one_line(entry.get("name") or "unnamed", _LENGTH),
+        _texts(description.get("versions")),
+        one_line(frame, _LENGTH) if isinstance(frame, str) else "",
+    )
+
+
+def place_of(about: Mapping[str, Any]) -> RecordedWorld | None:
+    """As `world_of`, with the embedded cell, whose version is its simulator's; None of another program's episodes.
+
+    A run.json that says nothing, or none at all (an empty mapping), gives None, too.
+    """
+    if (world := world_of(about)) is not None:
+        return world
+    if is_of_episodes(about) or not about:
+        return None
+    packages = _texts(about.get("packages"))
+    return RecordedWorld(EMBEDDED, {name: packages[name] for name in SIMULATORS if name in packages})
+
+
+def version_sentences(first: RecordedWorld, second: RecordedWorld, names: tuple[str, str] = ("A", "B")) -> list[str]:
+    """A sentence for each version in which two runs of one world differ; empty if there is none, or of two worlds.
+
+    A version that one of them does not say counts for nothing.
+
+    Args:
+        names: of the two runs, for the text.
+    """
+    if first.name != second.name:
+        return []
+    found = []
+    for package, one in first.versions.items():
+        other = second.versions.get(package, one)
+        if one != other:
+            known = f": {why}, so" if (why := SIMULATORS.get(package)) else ", so"
+            versions = one_line(one, _LENGTH), one_line(other, _LENGTH)
+            found.append(
+                f"{first.shown[:1].upper()}{first.shown[1:]} ran with {one_line(package, _LENGTH)} {versions[0]} in "
+                f"{names[0]} and {versions[1]} in {names[1]}{known} a difference between these runs may be the "
+                "simulator's."
+            )
+    return found
+
+
+def worlds_sentence(first: RecordedWorld, second: RecordedWorld, names: tuple[str, str] = ("A", "B")) -> str:
+    """The sentence on two runs of different worlds; empty for one world."""
+    if first.name == second.name:
+        return ""
+    return (
+        f"{names[0]} ran in {first.shown} and {names[1]} in {second.shown}: tasks, scenes and physics differ as well "
+        "as agents, so no test case is compared with itself, and a difference is not the agents' alone."
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(name): str(text) for name, text in _mapping(value).items()}
