@@ -12,7 +12,12 @@ from merton.experiment.trial import TrialRun
 
 @runtime_checkable
 class ForkingPorts(Ports, Protocol):
-    """A world that can go back to an earlier instant, such as `merton.experiment.local.LocalPorts`."""
+    """A world that may be able to go back to an earlier instant, such as `merton.experiment.world_ports.WorldPorts`."""
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether it can, and with it every model that it has asked."""
+        ...
 
     def snapshot(self) -> Any:
         """The state between two chunks, which later chunks do not change."""
@@ -23,12 +28,13 @@ class ForkingPorts(Ports, Protocol):
         ...
 
 
-def run_forked(ports: ForkingPorts, specs: Sequence[ExperimentSpec], trial: Trial) -> list[TrialRun]:
+def run_forked(ports: Ports, specs: Sequence[ExperimentSpec], trial: Trial) -> list[TrialRun]:
     """Run a trial once for each experiment; returns the runs, which are over, in the order of the experiments.
 
-    A run forks from the state of the simulator at the first step at which the experiments show a model different
-    images. Its results are those of `run_trial` with its own experiment, byte for byte; `wall_s` counts from the start
-    of the first run.
+    Where world and policy can go back (`ForkingPorts`), a run forks from the state of the simulator at the first step
+    at which the experiments show a model different images; elsewhere each is run from the reset on, which takes longer.
+    Its results are those of `run_trial` with its own experiment, byte for byte; `wall_s` counts from the start of the
+    first run.
 
     Args:
         specs: experiments that differ in `distort` alone, at least one.
@@ -36,6 +42,8 @@ def run_forked(ports: ForkingPorts, specs: Sequence[ExperimentSpec], trial: Tria
     Raises:
         InfrastructureError, OperatorStopError: as `run_trial`.
     """
+    if not (isinstance(ports, ForkingPorts) and ports.can_fork) or specs[0].vla_entry(trial.agent.vla).stateful:
+        return [completed(TrialRun(ports, spec, trial)) for spec in specs]
     runs: dict[int, TrialRun] = {}
     waiting: list[tuple[TrialRun, Any, list[int]]] = [(TrialRun(ports, specs[0], trial), None, [*range(len(specs))])]
     while waiting:
@@ -50,6 +58,13 @@ def run_forked(ports: ForkingPorts, specs: Sequence[ExperimentSpec], trial: Tria
         state = ports.snapshot()
         waiting += [(run.fork(specs[group[0]]), state, group) for group in groups]
     return [runs[member] for member in range(len(specs))]
+
+
+def completed(run: TrialRun) -> TrialRun:
+    """A run, carried on until it is over."""
+    while not run.over:
+        run.take_step()
+    return run
 
 
 def _alike(run: TrialRun, specs: Sequence[ExperimentSpec], members: Sequence[int]) -> list[list[int]]:

@@ -13,6 +13,9 @@ from merton.errors import InputError
 from merton.experiment.recorded import WithRecordedModels
 from merton.experiment.world_facts import UR5, YARDSTICKS, WorldFacts, reading_of
 
+ELSEWHERE = ("expert", "random")
+"""Policies that act by the action space of a world, which the UR5 cell does not have."""
+
 
 class InWorld(WithRecordedModels):
     """Base of an experiment that names its `world`."""
@@ -43,7 +46,7 @@ class InWorld(WithRecordedModels):
 def policy_fault(policy: PolicyEntry, facts: WorldFacts) -> str:
     """Why a policy cannot act in a world, in one sentence; empty if it can, or if that world is the UR5 cell."""
     if facts.description is None:
-        return "expert is that of another world: this one has the oracle" if policy.name == "expert" else ""
+        return f"{policy.name} acts in other worlds than the UR5 cell" if policy.name in ELSEWHERE else ""
     world, form = facts.name, facts.description.action.form
     if missing := [camera for camera in policy.cameras if camera not in facts.cameras]:
         return f"{policy.name} looks through the camera {missing[0]!r}, and {world} has: {', '.join(facts.cameras)}"

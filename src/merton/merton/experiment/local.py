@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from merton.experiment.ports import CellView, Execution, StopRule
 from merton.experiment.ur_cell import SLICE_S, CellSnapshot, UrCell
+from merton.experiment.world_facts import UR5
 from merton.experiment.world_ports import WorldPorts
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.action import ActionChunk
 from merton.worlds.base import RobotState
+from merton.worlds.description import WorldDescription
+from merton.worlds.entry import WORLDS
 
-__all__ = ["SLICE_S", "CellSnapshot", "LocalPorts"]
+__all__ = ["SLICE_S", "CellSnapshot", "LocalPorts", "ports_of"]
+
+
+def ports_of(world: str, expected: WorldDescription | None = None) -> WorldPorts[Any]:
+    """The ports of a world, by its name in the catalogue.
+
+    Args:
+        expected: the description that it must have, such as a run's; None for the one it was added with.
+
+    Raises:
+        InputError: no such world, or it is not on this machine.
+        MissingDependencyError: this machine cannot render the UR5 cell.
+    """
+    return LocalPorts() if world == UR5 else WorldPorts(WORLDS[world].build(expected))
 
 
 class LocalPorts(WorldPorts[UrCell]):

@@ -11,8 +11,10 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
+
+import numpy as np
 
 from merton.config import dumps, validated
 from merton.errors import InputError
@@ -22,6 +24,7 @@ from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
 from merton.experiment.workers import opened
+from merton.experiment.world_facts import UR5
 from merton.pool import open_pool, results
 from merton.results.records import STAIRCASE, TestCase, TrialRecord
 from merton.seeding import generator
@@ -77,36 +80,48 @@ def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed:
         "agents": agents,
     }
     paired = validated(ExperimentSpec, {**dict(spec), **values}, "")
-    return dumps(paired.model_dump(mode="json", exclude_none=True))
+    unsaid = {"world"} if paired.world == UR5 else set()
+    return dumps(paired.model_dump(mode="json", exclude_none=True, exclude=unsaid))
 
 
 def drawn_cases(spec: ExperimentSpec) -> Iterator[TestCase]:
-    """Test cases without end, each drawn independently and each of a scene of its own.
+    """Test cases, each drawn independently and each of a scene of its own: without end in the UR5 cell.
 
     Task, distortion and level are drawn from those of the experiment, each equally likely, and the scene from `SCENES`
-    that have the task. Level 0 is the undistorted reference. The n-th case follows from the seed and n alone.
+    that have the task. Level 0 is the undistorted reference. The n-th case follows from the seed and n alone. A world
+    that has so many scenes and no more gives each of them once, in an order that is drawn.
     """
     levels = LEVELS if spec.levels == ONE_LEVEL else spec.levels
     seen: set[TestCase] = set()
-    number = 0
-    while True:
-        rng = generator("paired scene", spec.seed, number)
-        number += 1
-        task, scene = str(rng.choice(spec.tasks)), int(rng.integers(SCENES))
-        while not scene_has(task, scene):
-            scene = int(rng.integers(SCENES))
+    for rng, task, scene in _drawn_places(spec):
         level = int(rng.choice(levels)) if spec.distortions else 0
         distortion = str(rng.choice(spec.distortions)) if level else "reference"
-        case = TestCase(task, scene, distortion, level)
+        case = spec.case(task, scene, distortion, level)
         if case not in seen:
             seen.add(case)
             yield case
 
 
+def _drawn_places(spec: ExperimentSpec) -> Iterator[tuple[np.random.Generator, str, int]]:
+    """Tasks and scenes of `drawn_cases`, each with the generator of the rest of its case."""
+    described = spec.facts.description
+    if described is not None:
+        places = [(task, scene) for task in spec.tasks for scene in range(described.task(task).scenes)]
+        for number, place in enumerate(generator("paired scenes", spec.seed).permutation(len(places))):
+            yield generator("paired scene", spec.seed, number), *places[place]
+        return
+    for number in count():
+        rng = generator("paired scene", spec.seed, number)
+        task, scene = str(rng.choice(spec.tasks)), int(rng.integers(SCENES))
+        while not scene_has(task, scene):
+            scene = int(rng.integers(SCENES))
+        yield rng, task, scene
+
+
 def run_pairs(
     run: RunDirectory, done: Mapping[str, TrialRecord], workers: int, on_fault: Callable[[str], None]
 ) -> Generator[Pair, None, None]:
-    """Run the drawn scenes of a run with its two agents, without end, in the order of drawing.
+    """Run the drawn scenes of a run with its two agents, as long as there are any, in the order of drawing.
 
     Close it to end the processes; the files of scenes that were begun but not yielded are removed.
 
@@ -125,6 +140,8 @@ def run_pairs(
         if candidate is None or baseline is None:
             break
         yield candidate, baseline
+    else:
+        return
     begun: deque[TestCase] = deque()
 
     def scenes() -> Iterator[tuple[Path, TestCase]]:

@@ -26,11 +26,13 @@ from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
+from merton.results.recorded_world import RecordedWorld, version_sentences, world_of
 from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.trial_files import is_of_episodes
 from merton.world.cell import load_cell
 from merton.world.tasks import lab_files
+from merton.worlds.entry import WORLDS
 
 
 class RunDirectory:
@@ -122,16 +124,30 @@ class RunDirectory:
                 f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
                 f"that Merton ({about.get('merton')})"
             )
+        self._check_place(about)
+        if held != REFERENCE_WIDTH_PX:
+            raise InputError(
+                f"{self.path} began with levels of distortion that hold at {held} pixels, and today's hold at "
+                f"{REFERENCE_WIDTH_PX} pixels: start a new run"
+            )
+
+    def _check_place(self, about: Mapping[str, Any]) -> None:
+        """Raise InputError unless the cell has the arm, or this machine the world, of its beginning."""
+        if (world := world_of(about)) is not None:
+            here = WORLDS[world.name].described()
+            then = self.spec.facts.description
+            if found := version_sentences(world, RecordedWorld(world.name, here.versions), ("the run", "this machine")):
+                raise InputError(f"{self.path} cannot go on here: {found[0]}; start a new run")
+            if then != here:
+                raise InputError(
+                    f"the world {world.name!r} is another one than when {self.path} was begun: start a new run"
+                )
+            return
         arm, present = arm_of(about, self.path / "run.json"), load_cell().robot.model
         if arm != present:
             raise InputError(
                 f"{self.path} was begun with the arm {arm}, and config/cell.yaml has {present}: start a new run, "
                 f"or write {arm} there again"
-            )
-        if held != REFERENCE_WIDTH_PX:
-            raise InputError(
-                f"{self.path} began with levels of distortion that hold at {held} pixels, and today's hold at "
-                f"{REFERENCE_WIDTH_PX} pixels: start a new run"
             )
 
     @property
@@ -150,7 +166,7 @@ class RunDirectory:
             "platform": platform.platform(),
             "packages": {"opencv": cv2.__version__}  # one of four distributions brings it
             | {name: version for name in packages if (version := _version(name))},
-            "arm": load_cell().robot.model,
+            **self._place(),
             "seed": self.spec.seed,
             "design": self.spec.design,
             "blind_agents": _blind_agents(self.spec),
@@ -159,6 +175,17 @@ class RunDirectory:
             "cores": os.cpu_count(),
             **provenance_of(self.spec.models, self.spec.tasks),
             **({"task_files_sha256": tasks} if tasks else {}),
+        }
+
+    def _place(self) -> dict[str, Any]:
+        """The arm of the UR5 cell, or the world as it describes itself and its entry of the catalogue."""
+        described = self.spec.facts.description
+        if described is None:
+            return {"arm": load_cell().robot.model}
+        entry = WORLDS[self.spec.world].model_dump(mode="json")
+        return {
+            "world": {"name": self.spec.world, "description": described.model_dump(mode="json"), "entry": entry},
+            "in_process": True,
         }
 
     @property
@@ -205,7 +232,9 @@ class RunDirectory:
         entries = _json_object(self.path / "run.json")
         about = {key: value for key, value in entries.items() if isinstance(value, str)}
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
-        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known)
+        world = world_of(entries)
+        named = {"world": world.name, "world_versions": dict(world.versions)} if world else {}
+        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known, **named)
         for agent in self.spec.agents:
             models = (self.spec.vlm_entry(agent.vlm), self.spec.vla_entry(agent.vla))
             named = [f"{model.name}@{model.revision}" if model.revision else model.name for model in models]

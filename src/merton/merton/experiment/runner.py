@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from typing import TypeVar
 
 from merton.errors import InfrastructureError
-from merton.experiment.forks import ForkingPorts, run_forked
+from merton.experiment.forks import run_forked
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.progress import Tracker
@@ -83,9 +83,8 @@ class Runner:
     def run_forked(self, trial: Trial, specs: Mapping[str, ExperimentSpec]) -> list[TrialReport]:
         """Run a distorted trial once for each experiment (`forks.run_forked`), which are named for the record.
 
-        All are measured against the run of `UndistortedRuns.measure_for`. The ports must be a `ForkingPorts`.
+        All are measured against the run of `UndistortedRuns.measure_for`.
         """
-        assert isinstance(self.ports, ForkingPorts)
         whose, reference = self.undistorted.measure_for(trial)
         runs = run_forked(self.ports, list(specs.values()), trial)
         corpus = self.undistorted.corpus(trial)

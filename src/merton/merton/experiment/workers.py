@@ -1,4 +1,4 @@
-"""Trials of a run in workers, each with a simulated cell of its own, without ROS.
+"""Trials of a run in workers, each with a world of its own, without ROS.
 
 Nothing depends on the number of workers, on their engine or on which of them runs a trial: record and files are the
 same, but for `wall_s`. Workers of a cluster share no files with this process: a trial comes to them with all it is
@@ -15,21 +15,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from merton.cognition.models.base import MODELS, Answer, ModelEntry
+from merton.cognition.models.base import MODELS, ModelEntry
 from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.experiment.local import LocalPorts
+from merton.experiment.local import ports_of
 from merton.experiment.plan import ExperimentSpec, Trial
-from merton.experiment.ports import Side
 from merton.experiment.run import RunDirectory, trial_files
 from merton.experiment.runner import Runner, attempt
 from merton.experiment.trial import ReferenceRun, run_trial
 from merton.experiment.undistorted import UndistortedRuns
+from merton.experiment.world_ports import WorldPorts
 from merton.models.rate_limit import RateLimit
 from merton.pool import Pool, Shared, batches
 from merton.results.records import Reference, TrialRecord
 from merton.results.store import ResultStore
-from merton.world.action import ActionChunk
-from merton.world.observation import Image, Observation
+from merton.worlds.description import WorldDescription
 
 AHEAD = 8
 """Pieces of work for each worker that are under way, or done and waiting for those before them, at most."""
@@ -122,12 +121,21 @@ def _save(batch: Iterable[Made], run: RunDirectory, writers: Executor) -> None:
 def opened(path: Path) -> tuple[RunDirectory, Runner]:
     """A run and its runner in this process: one cell for all its trials. For functions that a pool carries out."""
     run = RunDirectory(path)
-    return run, Runner(run.spec, run.id, _ports(), run.reference_run)
+    return run, Runner(run.spec, run.id, _ports_for(run.spec), run.reference_run)
+
+
+def _ports_for(spec: ExperimentSpec) -> WorldPorts[Any]:
+    """The ports of this process in the world of an experiment."""
+    described = spec.facts.description
+    return _ports(spec.world, "" if described is None else described.model_dump_json())
 
 
 @lru_cache(maxsize=1)
-def _ports() -> PacedPorts:
-    return PacedPorts()
+def _ports(world: str, described: str) -> WorldPorts[Any]:
+    """The ports of this process in a world of that description, as JSON; "" for the UR5 cell."""
+    ports = ports_of(world, WorldDescription.model_validate_json(described) if described else None)
+    ports.pace = Pace()
+    return ports
 
 
 def run_trial_here(shared: Shared, trial: Trial, whose: Reference, reference: ReferenceRun | None) -> Made:
@@ -137,8 +145,9 @@ def run_trial_here(shared: Shared, trial: Trial, whose: Reference, reference: Re
         catalogue: Any = MODELS if isinstance(entry, ModelEntry) else POLICIES
         if entry.name not in catalogue:  # that of this machine need not be that of the one that deals the trials
             catalogue.add(entry.name, entry)
-    ports, faults = _ports(), list[str]()
-    ports.workers = setting.workers
+    ports, faults = _ports_for(setting.spec), list[str]()
+    assert isinstance(ports.pace, Pace)
+    ports.pace.workers = setting.workers
     corpus = () if trial.case.is_reference else setting.corpora[trial.agent.vlm]
     spec = setting.spec.for_trial(trial)
     report = attempt(
@@ -147,34 +156,23 @@ def run_trial_here(shared: Shared, trial: Trial, whose: Reference, reference: Re
     return Made(report.record, trial_files(report), tuple(faults))
 
 
-class PacedPorts(LocalPorts):
-    """A cell that asks a model no more often than the catalogue's `requests_per_minute` allows.
+class Pace:
+    """Waits so that a model is asked no more often than the catalogue's `requests_per_minute` allows.
 
     Attributes:
-        workers: cells that share the limit: each waits so many times as long.
+        workers: processes that share the limit: each waits so many times as long.
     """
 
-    workers = 1
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self) -> None:
+        self.workers = 1
         self._limits: dict[tuple[type, str, int], RateLimit] = {}
 
-    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        """See `LocalPorts`."""
-        self._limit(MODELS[model]).wait()
-        return super().answer(model, image, question, side)
-
-    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
-        """See `LocalPorts`."""
-        self._limit(POLICIES[model]).wait()
-        return super().act(model, observation, side)
-
-    def _limit(self, entry: ModelEntry | PolicyEntry) -> RateLimit:
+    def __call__(self, entry: ModelEntry | PolicyEntry) -> None:
+        """Wait until the model may be asked."""
         key = type(entry), entry.name, self.workers
         if key not in self._limits:
             self._limits[key] = RateLimit(entry.requests_per_minute, self.workers)
-        return self._limits[key]
+        self._limits[key].wait()
 
 
 def _entries(spec: ExperimentSpec) -> tuple[ModelEntry | PolicyEntry, ...]:

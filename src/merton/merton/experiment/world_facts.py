@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -85,18 +85,18 @@ class WorldFacts:
         return ability != "expert" if self.description is None else ability in self.description.abilities
 
 
-def facts_of(world: str, recorded: Mapping[str, WorldDescription] | None = None) -> WorldFacts:
+def facts_of(world: str, recorded: WorldDescription | None = None) -> WorldFacts:
     """The facts of a world.
 
     Args:
-        recorded: descriptions by name that a run has, which need not be this machine's.
+        recorded: its description in a run, which need not be this machine's.
 
     Raises:
         UnknownNameError: no world of this machine or of the run.
         InputError: it is not on this machine yet, or has changed since it was added; the text has the command.
     """
-    if recorded and world in recorded:
-        return WorldFacts(world, recorded[world])
+    if recorded is not None:
+        return WorldFacts(world, recorded)
     entry = WORLDS[world]
     return WorldFacts(world, entry.described() if entry.is_hosted else None)
 
@@ -110,7 +110,7 @@ def present() -> WorldFacts:
 
 
 @contextmanager
-def reading_of(world: Any, recorded: Mapping[str, WorldDescription] | None) -> Iterator[WorldFacts]:
+def reading_of(world: Any, recorded: WorldDescription | None) -> Iterator[WorldFacts]:
     """Check names by the facts of a world, as of `facts_of`, for the length of the block."""
     token = _PRESENT.set(facts_of(world, recorded) if isinstance(world, str) else WorldFacts())
     try:

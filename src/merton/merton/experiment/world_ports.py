@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.final_answer import spoken
-from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel, checked_answer
-from merton.decision.models.base import POLICIES, Policy
+from merton.cognition.models.base import MODELS, Answer, ModelEntry, VisionLanguageModel, checked_answer
+from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.errors import (
     InfrastructureError,
     InputError,
@@ -53,12 +53,15 @@ class WorldPorts(Generic[WorldType]):
     Attributes:
         world: where trials happen.
         judge_name: the judge in a trial's report.
+        pace: called with a model's entry before it is asked, such as to wait for its rate limit.
     """
 
     judge_name = "world"
+    pace: Callable[[ModelEntry | PolicyEntry], None]
 
     def __init__(self, world: WorldType) -> None:
         self.world = world
+        self.pace = lambda entry: None
         self._setting = DistortionSetting()
         self._image_gate: tuple[str, float] | None = None
         self._policies: dict[tuple[str, Side | None], Policy] = {}
@@ -131,6 +134,7 @@ class WorldPorts(Generic[WorldType]):
 
         Raises InfrastructureError if a server, an extra or weights are missing: that says nothing about the model.
         """
+        self.pace(MODELS[model])
         if model not in self._models:
             self._models[model] = MODELS[model].build()
         try:
@@ -145,6 +149,7 @@ class WorldPorts(Generic[WorldType]):
 
         Raises InfrastructureError if a server, an extra or weights are missing.
         """
+        self.pace(POLICIES[model])
         policy = self._policy(model, side)
         views = observation.views.items()
         observation = replace(
@@ -172,6 +177,11 @@ class WorldPorts(Generic[WorldType]):
         carried = self.world.carry_out(chunk, stop_rule)
         path = tuple((x, y, z) for x, y, z in carried.points.tolist())
         return Execution(carried.rows, path, carried.error_code, carried.error_message, carried.ended)
+
+    @property
+    def can_fork(self) -> bool:
+        """See `ForkingPorts`."""
+        return "fork" in self.world.abilities
 
     def snapshot(self) -> Any:
         """The state between two chunks, for `restore`; raises InputError while the arm is stopped.

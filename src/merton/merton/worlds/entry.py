@@ -120,8 +120,11 @@ class WorldEntry(AdapterEntry):
             "settings": self.model_dump(mode="json")["settings"],
         }
 
-    def build(self) -> World:
+    def build(self, expected: WorldDescription | None = None) -> World:
         """The world; a hosted one starts its process when it is first asked, and has to be added before.
+
+        Args:
+            expected: the description that it must have; None for the one that it was added with.
 
         Raises:
             InputError: it is not on this machine, has changed since, or its adapter is missing or refuses its settings.
@@ -129,7 +132,7 @@ class WorldEntry(AdapterEntry):
         """
         if not self.is_hosted:
             return cast(World, self.made(self.adapter))
-        return self.hosted(self._added().environment, self.described())
+        return self.hosted(self._added().environment, expected or self.described())
 
     def hosted(self, environment: str, expected: WorldDescription | None) -> HostedWorld:
         """A hosted world in an environment of its folder, "" if none was made.

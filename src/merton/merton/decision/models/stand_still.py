@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from merton.decision.models.base import Policy
+from merton.decision.models.expert import chunk_of
+from merton.errors import InputError
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.motion import STEP_S
 from merton.world.observation import Observation
@@ -14,6 +16,10 @@ class StandStill(Policy):
     name = "hold"
 
     def act(self, observation: Observation) -> ActionChunk:
-        """One delta of zeros with the present gripper value."""
-        gripper = min(1.0, max(0.0, observation.gripper_open))
+        """One delta of zeros with the present gripper value; in another world its row of rest."""
+        if observation.action is not None:
+            if observation.rest_row is None:
+                raise InputError("this world does not say by which row its robot stays where it is")
+            return chunk_of([observation.rest_row], observation.action, self.name, done=True)
+        gripper = min(1.0, max(0.0, observation.opened))
         return checked_chunk([[0.0] * 6 + [gripper]], STEP_S, model=self.name, done=True)

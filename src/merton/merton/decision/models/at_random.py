@@ -1,0 +1,31 @@
+"""A policy that looks at nothing and moves at random: the second floor under every score of a world."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from merton.decision.models.base import Policy
+from merton.decision.models.expert import chunk_of
+from merton.errors import InputError
+from merton.seeding import generator
+from merton.world.action import ActionChunk
+from merton.world.observation import Observation
+
+ROWS_A_CHUNK = 10
+"""Ours: as many as of a world's expert."""
+
+
+class AtRandom(Policy):
+    """Rows that are drawn evenly from the ranges of the world's action space."""
+
+    name = "random"
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The next rows, by the noise seed and the step alone; raises InputError in the UR5 cell, which has no range."""
+        if observation.action is None:
+            raise InputError("random draws from the ranges of a world's action space, and the UR5 cell has none")
+        low, high = (
+            np.array([getattr(column, end) for column in observation.action.columns]) for end in ("low", "high")
+        )
+        rng = generator(self.name, observation.noise_seed, observation.step)
+        return chunk_of(rng.uniform(low, high, (ROWS_A_CHUNK, len(low))), observation.action, self.name)
