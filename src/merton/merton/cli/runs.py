@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,6 +104,7 @@ def run_command(
     options: dict[str, Any] = {"seed": seed, "scenes": scenes, "levels": levels}
     options |= {"distortions": distortions, "agents": agents, "cameras": cameras}
     made = experiments(file, settings_of(file, own, **options))
+    means = means.for_worlds(one.spec.world for one in made)
     extras = means.extras_for(made)
     if dry_run:
         _outline(made, extras)
@@ -153,6 +154,17 @@ class _Means:
         keys = (text.partition("=")[0] for text in settings)
         shared = [key for key in keys if key in load_graph(graph).arguments]
         return cls(graph, values, shared, record, monitor, hired)
+
+    def for_worlds(self, worlds: Iterable[str]) -> _Means:
+        """The same, but without ROS in worlds that have no graph of nodes; raises InputError for options of one."""
+        from merton.experiment.world_facts import UR5
+
+        world = next((world for world in worlds if world != UR5), None)
+        if world is None or self.workers is not None:
+            return self
+        if self.graph != "sim" or self.record or self.monitor or self.values:
+            raise InputError(f"the world {world} has no graph of nodes: leave --graph, --record and --monitor out")
+        return replace(self, workers=Workers())
 
     def extras_for(self, experiments: Sequence[Experiment]) -> list[str]:
         """The extras (`merton.extras`) that it takes; raises InputError for an experiment that the graph cannot run."""

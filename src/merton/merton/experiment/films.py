@@ -193,4 +193,6 @@ def _seen_camera(run: Path, record: TrialRecord) -> str:
 @lru_cache(maxsize=1)
 def _studio(run: Path) -> tuple[LocalPorts, SceneCameras, RunDirectory]:
     """A cell for the trials, and the bystander's cameras, in this process."""
-    return LocalPorts(), SceneCameras(*_DRAWN_PX, samples=_SAMPLES), RunDirectory(run)
+    directory = RunDirectory(run)
+    directory.spec.facts.require_ur5("a film")
+    return LocalPorts(), SceneCameras(*_DRAWN_PX, samples=_SAMPLES), directory

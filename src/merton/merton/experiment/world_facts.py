@@ -80,6 +80,11 @@ class WorldFacts:
             return ""
         return self.description.task(task).group
 
+    def require_ur5(self, work: str) -> None:
+        """Raise InputError for a world that is not the UR5 cell; `work` is done there alone."""
+        if self.description is not None:
+            raise InputError(f"{work} is of the UR5 cell alone, and this run is of the world {self.name}")
+
     def can(self, ability: str) -> bool:
         """Whether the world has an ability of `merton.worlds.description.Ability`; the UR5 cell has all but experts."""
         return ability != "expert" if self.description is None else ability in self.description.abilities

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from merton.decision.models.base import Policy
 from merton.decision.models.expert import chunk_of
 from merton.errors import InputError
@@ -21,11 +19,11 @@ class AtRandom(Policy):
     name = "random"
 
     def act(self, observation: Observation) -> ActionChunk:
-        """The next rows, by the noise seed and the step alone; raises InputError in the UR5 cell, which has no range."""
+        """The next rows, by noise seed and step alone; raises InputError in the UR5 cell, which has no ranges."""
         if observation.action is None:
             raise InputError("random draws from the ranges of a world's action space, and the UR5 cell has none")
-        low, high = (
-            np.array([getattr(column, end) for column in observation.action.columns]) for end in ("low", "high")
-        )
+        columns = observation.action.columns
+        low, high = [column.low for column in columns], [column.high for column in columns]
         rng = generator(self.name, observation.noise_seed, observation.step)
-        return chunk_of(rng.uniform(low, high, (ROWS_A_CHUNK, len(low))), observation.action, self.name)
+        rows = rng.uniform(low, high, (ROWS_A_CHUNK, len(columns)))
+        return chunk_of(rows, observation.action, self.name)

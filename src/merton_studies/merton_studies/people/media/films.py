@@ -211,7 +211,9 @@ def _film(run: Path, out: Path, job: Job) -> list[str]:
 @lru_cache(maxsize=1)
 def _studio(run: Path) -> tuple[LocalPorts, SceneCameras, RunDirectory]:
     """A cell for the trials, and cameras without the errors of a sensor, in this process."""
-    return LocalPorts(), SceneCameras(), RunDirectory(run)
+    directory = RunDirectory(run)
+    directory.spec.facts.require_ur5("a film")
+    return LocalPorts(), SceneCameras(), directory
 
 
 def _remove_unpaired(out: Path, jobs: Sequence[Job]) -> None:

@@ -80,6 +80,7 @@ def export(
         raise InputError(f"{run} has no {'successful ' if successful else ''}trial that was carried out")
     asked = {"source": directory.id, "experiment_sha256": directory.experiment_sha256, "fps": fps,
              "successful": successful, **choice.asked()}  # fmt: skip
+    directory.spec.facts.require_ur5("an export of demonstrations")
     choice.of(load_cell().camera_names)
     with begun(out, asked) as parts:
         folders = [parts / str(number) for number in range(len(wanted))]
