@@ -53,6 +53,17 @@ class Program:
     settings: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def command(self) -> list[str]:
+        """The words that start its host."""
+        settings = json.dumps(dict(self.settings))
+        return [str(self.interpreter), str(HOST), self.world, "--settings", settings]
+
+    def variables(self, token: str) -> dict[str, str]:
+        """All variables of the process, of which a client shows the token."""
+        kept = {key: value for key, value in os.environ.items() if key not in OTHERS}
+        # The order of a set of texts must be the same in every process.
+        return kept | ONE_THREAD | {"PYTHONHASHSEED": "0"} | dict(self.environment) | {TOKEN: token}
+
 
 @dataclass(frozen=True)
 class Address:
@@ -173,14 +184,10 @@ class _HostProcess:
 
     def __init__(self, program: Program) -> None:
         self._token = secrets.token_hex(16)
-        kept = {key: value for key, value in os.environ.items() if key not in OTHERS}
-        # The order of a set of texts must be the same in every process.
-        kept |= ONE_THREAD | {"PYTHONHASHSEED": "0"} | dict(program.environment) | {TOKEN: self._token}
-        words = [str(program.interpreter), str(HOST), program.world, "--with-parent"]
         try:
             self._process = subprocess.Popen(
-                [*words, "--settings", json.dumps(dict(program.settings))],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=kept, start_new_session=True,
+                [*program.command(), "--with-parent"], env=program.variables(self._token), start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
         except OSError as error:
             raise Closed(f"cannot run {str(program.interpreter)!r}: {error.strerror or error}") from None
