@@ -138,7 +138,7 @@ def add_row(table: Table, *cells: object) -> None:
 def own_command(*words: str) -> str:
     """A command line of this very `merton` that can be pasted: with its path where a shell would not find it.
 
-    It begins with the lab's catalogue of models and files of tasks that are set, if any are.
+    It begins with the lab's catalogue, files of tasks and folder of worlds that are set, if any are.
     """
     program = Path(sys.argv[0])
     if program.name == "merton":
@@ -147,7 +147,8 @@ def own_command(*words: str) -> str:
         command = ["merton" if found else from_here(program.absolute())]
     else:
         command = [from_here(Path(sys.executable)), "-m", "merton"]
-    settings = [(name, value) for name in ("MERTON_CATALOGUE", "MERTON_TASKS") if (value := os.environ.get(name))]
+    variables = ("MERTON_CATALOGUE", "MERTON_TASKS", "MERTON_WORLDS")
+    settings = [(name, value) for name in variables if (value := os.environ.get(name))]
     before = [f"{name}={shlex.quote(value)}" for name, value in settings]
     return " ".join([*before, shlex.join([*command, *words])])
 

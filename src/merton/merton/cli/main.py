@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from merton import __version__
-from merton.cli import calibrate, dataset, distort, leaderboard, models, proxy, recordings, results, runs, submissions
+from merton.cli import (
+    calibrate,
+    dataset,
+    distort,
+    leaderboard,
+    models,
+    proxy,
+    recordings,
+    results,
+    runs,
+    submissions,
+    world,
+)
 from merton.cli.attribute import attribute_command
 from merton.cli.compare import compare_command
 from merton.cli.console import own_command, print_err, print_out
@@ -71,6 +83,7 @@ COMMANDS = (
     ("Lab", "up", runs.up_command, "Start a graph of nodes alone, until Ctrl-C"),
     ("Lab", "monitor", monitor_command, "The operator's page: stop, judge, watch"),
     ("Lab", "model", models.app, "The catalogue of models; serve one, check one"),
+    ("Lab", "world", world.app, "The catalogue of worlds; add one, check one, serve one"),
     ("Lab", "calibrate", calibrate.app, "Find where a camera stands"),
     ("Lab", "errors", errors_command, "Error codes and their meaning"),
 )

@@ -152,7 +152,7 @@ class Root(Group):
             for command in commands:
                 _print(Text.assemble("  ", (command.name.ljust(width), "cyan"), command.short_help or command.help))
         options = [" ".join(param.opts) for param in self.get_params(ctx) if not param.hidden]
-        _print(Text(f"\nOptions: {', '.join(options)}"))
+        _print(Text(f"Options: {', '.join(options)}"))
 
 
 def _print(*lines: Text) -> None:

@@ -1,3 +1,3 @@
 """Worlds: places where trials happen, of this package or in a process and a virtual environment of their own."""
 
-__all__ = ["base", "client", "description", "entry", "environments", "link"]
+__all__ = ["adding", "base", "checking", "client", "description", "entry", "environments", "link", "serving"]

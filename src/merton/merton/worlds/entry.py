@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -13,11 +14,11 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import file_sha256
 from merton.models.catalogue import AdapterEntry, Catalogue
 from merton.worlds.base import World
+from merton.worlds.client import HostedWorld
 from merton.worlds.description import WorldDescription
 from merton.worlds.environments import Added, interpreter_in, read_added
-
-if TYPE_CHECKING:
-    from merton.worlds.client import HostedWorld, Launch
+from merton.worlds.hosted.world_wire import TOKEN
+from merton.worlds.link import Address, Program
 
 HOSTED = Path(__file__).with_name("hosted")
 """The folder of Merton's own adapters of worlds, files for the environments of simulators."""
@@ -25,7 +26,7 @@ HOSTED = Path(__file__).with_name("hosted")
 Pinned = Annotated[
     str, text_like(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[^\s;]+$", "pinned, such as numpy==1.26.4")
 ]
-Address = Annotated[str, text_like(r"^(\S+:[0-9]{1,5})?$", "host:port")]
+HostAndPort = Annotated[str, text_like(r"^(\S+:[0-9]{1,5})?$", "host:port")]
 PythonVersion = Annotated[str, text_like(r"^(3\.[0-9]+)?$", "a version such as 3.11")]
 
 
@@ -55,7 +56,7 @@ class WorldEntry(AdapterEntry):
     requirements: tuple[Pinned, ...] = ()
     python: PythonVersion = ""
     interpreter: str = ""
-    address: Address = ""
+    address: HostAndPort = ""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
     licence: str = ""
     source: str = ""
@@ -132,7 +133,8 @@ class WorldEntry(AdapterEntry):
         """
         if not self.is_hosted:
             return cast(World, self.made(self.adapter))
-        return self.hosted(self._added().environment, expected or self.described())
+        added = self.added()
+        return self.hosted(added.environment, expected or added.description)
 
     def hosted(self, environment: str, expected: WorldDescription | None) -> HostedWorld:
         """A hosted world in an environment of its folder, "" if none was made.
@@ -144,19 +146,21 @@ class WorldEntry(AdapterEntry):
         Raises:
             InfrastructureError: its interpreter is gone.
         """
-        from merton.worlds.client import HostedWorld
+        return HostedWorld(self.name, self._place(environment), expected, self.deadline_s)
 
-        return HostedWorld(self.name, self.address or self.launch(environment), expected, self.deadline_s)
-
-    def launch(self, environment: str) -> Launch:
-        """The start of a hosted world's process on this machine; raises as `hosted`."""
+    def program(self, environment: str) -> Program:
+        """The process of a hosted world on this machine; raises as `hosted`."""
         python = Path(self.interpreter).expanduser() if self.interpreter else interpreter_in(self.name, environment)
         if not python.exists():
             remedy = "correct its entry" if self.interpreter else f"`merton world add {self.name}`"
             raise InfrastructureError(f"the interpreter of the world {self.name!r} is gone, {python}: {remedy}")
-        from merton.worlds.client import Launch
+        return Program(python, f"{self.adapter_file}:{self.adapter.rpartition(':')[2]}", self.settings)
 
-        return Launch(python, self.adapter_file, self.adapter.rpartition(":")[2], self.settings)
+    def _place(self, environment: str) -> Program | Address:
+        if not self.address:
+            return self.program(environment)
+        host, _, port = self.address.rpartition(":")
+        return Address(host.strip("[]"), int(port), os.environ.get(TOKEN, ""))
 
     def described(self) -> WorldDescription:
         """The description of a hosted world as it was when it was added; no process is started.
@@ -164,9 +168,10 @@ class WorldEntry(AdapterEntry):
         Raises:
             InputError: it is not on this machine, or its entry has changed since it was added.
         """
-        return cast(WorldDescription, self._added().description)
+        return cast(WorldDescription, self.added().description)
 
-    def _added(self) -> Added:
+    def added(self) -> Added:
+        """The hosted world as it was added, with a description; raises as `described`."""
         if not self.is_hosted:
             raise InputError(f"the world {self.name!r} is in this process: nothing of it is kept")
         added = read_added(self.name)

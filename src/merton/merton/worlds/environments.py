@@ -21,6 +21,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import write_file
 from merton.progress import OnStep, Stage
 from merton.worlds.description import WorldDescription
+from merton.worlds.link import OTHERS
 
 VARIABLE = "MERTON_WORLDS"
 ADDED_FILE = "added.json"
@@ -176,7 +177,7 @@ def free_space(folder: Path) -> int:
 
 def _carry_out(command: Sequence[str | Path], name: str, log: Path, say: OnStep) -> None:
     """Carry out a command with its output in a log, of which each line is a step."""
-    plain = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    plain = {key: value for key, value in os.environ.items() if key not in OTHERS}
     lines: list[str] = []
     try:
         with (
