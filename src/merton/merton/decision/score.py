@@ -14,6 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.decision.spread import Spread, likeness
 from merton.errors import InputError
 from merton.world.action import DIMENSIONS, ActionChunk
 
@@ -119,7 +120,8 @@ def score(reference: ActionChunk, candidate: ActionChunk, position_range_m: floa
         raise InputError(f"the position range must be a positive length, got {position_range_m!r} m")
     normalisation = Normalisation(distance_m=(0.0, position_range_m))
     scores = score_batch([reference], [candidate], normalisation)
-    return DecisionScore(**{name: float(values[0]) for name, values in vars(scores).items()})
+    found = {name: float(values[0]) for name, values in vars(scores).items()}
+    return DecisionScore(**found) if reference.spread is None else DecisionScore(found["total"])
 
 
 def score_batch(
@@ -129,10 +131,43 @@ def score_batch(
 ) -> DecisionScores:
     """`score` of each reference and the candidate at the same index, with any normalisation.
 
+    The parts of a pair of a world with an action space are NaN.
+
     Raises:
-        InputError: lists of different lengths, or a pair in different frames.
+        InputError: lists of different lengths, or a pair in different frames or of different action spaces.
     """
-    return normalised(compare(references, candidates), normalisation)
+    own = [number for number, chunk in enumerate(references) if chunk.spread is not None]
+    if not own:
+        return normalised(compare(references, candidates), normalisation)
+    _check_pairs(references, candidates)
+    found = DecisionScores(*(np.full(len(references), np.nan) for _ in range(4)))
+    for number in own:
+        found.total[number] = _in_its_space(references[number], candidates[number])
+    if rest := [number for number in range(len(references)) if number not in own]:
+        one, other = ([chunks[number] for number in rest] for chunks in (references, candidates))
+        for name, values in vars(normalised(compare(one, other), normalisation)).items():
+            getattr(found, name)[rest] = values
+    return found
+
+
+def _in_its_space(reference: ActionChunk, candidate: ActionChunk) -> float:
+    """Likeness of two chunks of one action space; an empty chunk is no motion, as of Merton's own deltas."""
+    assert reference.spread is not None
+    alike = likeness(reference.deltas, candidate.deltas, Spread(np.array(reference.spread)))
+    return float(len(reference.deltas) == len(candidate.deltas)) if alike is None else alike
+
+
+def _check_pairs(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]) -> None:
+    if len(references) != len(candidates):
+        raise InputError(
+            f"every reference chunk needs one candidate, got {len(references)} references and "
+            f"{len(candidates)} candidates"
+        )
+    for one, other in zip(references, candidates, strict=True):
+        if one.frame != other.frame:
+            raise InputError(f"cannot compare a chunk in {one.frame!r} with one in {other.frame!r}")
+        if one.spread != other.spread:
+            raise InputError("cannot compare chunks of two action spaces")
 
 
 def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]) -> Comparison:
@@ -143,14 +178,7 @@ def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]
     Raises:
         InputError: lists of different lengths, or a pair in different frames.
     """
-    if len(references) != len(candidates):
-        raise InputError(
-            f"every reference chunk needs one candidate, got {len(references)} references and "
-            f"{len(candidates)} candidates"
-        )
-    for one, other in zip(references, candidates, strict=True):
-        if one.frame != other.frame:
-            raise InputError(f"cannot compare a chunk in {one.frame!r} with one in {other.frame!r}")
+    _check_pairs(references, candidates)
     points, turns = end_motions([*references, *candidates])
     count = len(references)
     cosine = _cosines(turns[:count], turns[count:])

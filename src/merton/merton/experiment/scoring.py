@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.words import corpus_version
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
-from merton.decision.spread import Spread, likeness
 from merton.execution.score import angle_rad, path_deviation_m, position_distance_m
 from merton.execution.score import score as execution_score
 from merton.results.records import SETTLED_PROGRESS, Outcome, TrialRecord
@@ -45,8 +42,6 @@ class Evidence:
         reference_path: of the tool in the run measured against; empty if there is none.
         path: of the tool in the trial.
         progress: 0..1 as the cell judged it at the end; None if it was not judged, or by a person.
-        spread: of the columns of a world's action space, in whose units its decisions are compared; None in the UR5
-            cell, where the paper's three parts are.
     """
 
     answers: tuple[str | None, str | None]
@@ -57,7 +52,6 @@ class Evidence:
     reference_path: ToolPath = ()
     path: ToolPath = ()
     progress: float | None = None
-    spread: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class Scores:
 
     Attributes:
         cognition: likeness of the two answers; None unless there are two (`merton.cognition.unanswered`).
-        decision: likeness of the two first chunks; None without chunks, or if no column of them varies.
+        decision: likeness of the two first chunks; None without chunks.
         execution: 0..100; None if the outcome is not scored or there is no run to measure against.
         distance_m: between the final tool positions of the trial and of the run measured against; None without one.
         progress: 0..1, 1 exactly for a success; None if the outcome is not scored or a failure was not measured.
@@ -107,24 +101,13 @@ def score(evidence: Evidence, outcome: Outcome) -> Scores:
     distance_m = None if both is None else position_distance_m(*both)
     return Scores(
         cognition=None if one is None or other is None else cognition_score(one, other, _cider(evidence.corpus)),
-        decision=_decision(evidence),
+        decision=None if evidence.first_chunks is None else decision_score(*evidence.first_chunks),
         execution=None if distance_m is None else execution_score(outcome, distance_m),
         distance_m=distance_m,
         progress=_progress(outcome, evidence.progress),
         path_m=path_deviation_m(evidence.reference_path, evidence.path) if both and evidence.reference_path else None,
         angle_rad=None if both is None else angle_rad(*both),
     )
-
-
-def _decision(evidence: Evidence) -> DecisionScore | None:
-    """The likeness of the first chunks: by the paper's parts, or in another world in units of its action space."""
-    if evidence.first_chunks is None:
-        return None
-    if evidence.spread is None:
-        return decision_score(*evidence.first_chunks)
-    one, other = (chunk.deltas for chunk in evidence.first_chunks)
-    alike = likeness(one, other, Spread(np.array(evidence.spread)))
-    return None if alike is None else DecisionScore(alike)
 
 
 def _progress(outcome: Outcome, judged: float | None) -> float | None:

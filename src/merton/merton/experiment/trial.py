@@ -39,7 +39,6 @@ from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.temporal import FaultyStream
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.world.action import ActionChunk
-from merton.world.action_space import ActionSpace
 from merton.world.observation import CameraView
 
 __all__ = ["ReferenceRun", "TrialPicture", "TrialReport", "TrialRun", "rounded", "run_trial"]
@@ -186,7 +185,6 @@ class TrialRun:
             reference.path if reference else (),
             path,
             judgement.progress,
-            self._spread,
         )
         scores = self.ports.score(evidence, outcome)
         code, message = self._errors()
@@ -207,12 +205,6 @@ class TrialRun:
         )
         texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
         return TrialReport(self.trial, record, evidence, scores, *texts, pictures, self.unanswered)
-
-    @property
-    def _spread(self) -> tuple[float, ...] | None:
-        """Of the columns of the world's action space; None in the UR5 cell."""
-        action: ActionSpace | None = self.view.robot.get("action")
-        return action and tuple(column.spread for column in action.columns)
 
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion.

@@ -123,8 +123,8 @@ class TrialReport:
                 for picture in self.pictures
             ],
         }
-        if evidence.spread is not None:
-            details["decision"]["spread"] = evidence.spread
+        if evidence.first_chunks and evidence.first_chunks[0].spread is not None:
+            details["decision"]["spread"] = evidence.first_chunks[0].spread
         if self.unanswered:
             details["unanswered"] = dict(self.unanswered)
         elsewhere = {"experiment", "case", *details["execution"]}

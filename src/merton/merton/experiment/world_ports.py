@@ -165,7 +165,8 @@ class WorldPorts(Generic[WorldType]):
             checked = checked_chunk(
                 chunk.deltas, step_s, frame=chunk.frame, model=model, latency_s=chunk.latency_s, done=chunk.done
             )
-            return replace(checked, images={name: view.stamp_ns for name, view in views})
+            spread = None if observation.action is None else observation.action.spread
+            return replace(checked, images={name: view.stamp_ns for name, view in views}, spread=spread)
         except Exception as error:  # a model may raise anything
             kind = InfrastructureError if is_infrastructure(error) else InvalidActionError
             raise kind(reason_of(error)) from error

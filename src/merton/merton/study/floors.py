@@ -145,9 +145,8 @@ def _of_chunks(pairs: list[tuple[Output, Output]]) -> dict[str, list[float]]:
     decided = [(one.chunks[0], other.chunks[0]) for one, other in pairs if one.chunks and other.chunks]
     decided = [(one, other) for one, other in decided if one.frame == other.frame]
     scores = decision_scores([one for one, _ in decided], [other for _, other in decided])
-    return {"decision": scores.total.tolist()} | {
-        name: getattr(scores, name).tolist() for name in DIMENSIONS["decision"]
-    }
+    values = {"decision": scores.total} | {name: getattr(scores, name) for name in DIMENSIONS["decision"]}
+    return {name: found[~np.isnan(found)].tolist() for name, found in values.items()}  # parts are the UR5 cell's
 
 
 def _floor(stage: str, row: AgentRow, chance: Scores, repeats: bool) -> Floor:

@@ -176,14 +176,16 @@ def correlation_of(models: Sequence[str], scores: NDArray[np.float64], scenes: N
 def decision_by_study_range(outputs: Iterable[Output]) -> list[tuple[str, dict[str, float]]]:
     """Each model's mean decision score with every dimension normalised by the study's own extremes, as in the paper.
 
-    Over the distorted trials that kept both chunks; "decision" is the total. Empty if there are none.
+    Over the distorted trials that kept both chunks of Merton's own deltas; "decision" is the total. Empty if there are
+    none.
     """
     models: list[str] = []
     pairs: list[tuple[ActionChunk, ActionChunk]] = []
     for output in outputs:
-        if output.chunks and output.case.level > 0 and output.chunks[0].frame == output.chunks[1].frame:
+        chunks = output.chunks if output.case.level > 0 else None
+        if chunks and chunks[0].frame == chunks[1].frame and chunks[0].spread is None:
             models.append(output.models["decision"])
-            pairs.append(output.chunks)
+            pairs.append(chunks)
     if not pairs:
         return []
     comparison = compare([one for one, _ in pairs], [other for _, other in pairs])

@@ -35,6 +35,8 @@ class ActionChunk:
         done: the model considers the task finished after this chunk.
         images: camera to the stamp of its image that the chunk was decided on [ns]; empty for a model that looks at
             none, None if it is not known.
+        spread: width in which each column varies, by which two chunks of a world with an action space are compared
+            (`merton.world.action_space`); None of Merton's own deltas.
     """
 
     deltas: Array
@@ -44,6 +46,7 @@ class ActionChunk:
     latency_s: float = 0.0
     done: bool = False
     images: Mapping[str, int] | None = None
+    spread: tuple[float, ...] | None = None
 
 
 def checked_chunk(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
+from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from merton.config import Model
+from merton.world.action import ROWS, ActionChunk, checked_chunk
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -51,6 +54,22 @@ class ActionSpace(Model):
     columns: Annotated[tuple[ActionColumn, ...], Field(min_length=1)]
     period_s: Positive
     spread_from: str
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Of the columns, in order."""
+        return tuple(column.spread for column in self.columns)
+
+    def chunk(self, rows: ArrayLike, model: str = "", *, done: bool = False) -> ActionChunk:
+        """Rows (n, columns) as a chunk that a world of this space carries out; raises as `checked_chunk`."""
+        frame = ROWS if self.form == "rows" else "base_link"
+        return replace(checked_chunk(rows, self.period_s, frame=frame, model=model, done=done), spread=self.spread)
+
+    @model_validator(mode="after")
+    def _something_varies(self) -> Self:
+        if not any(self.spread):
+            raise ValueError("no column has a spread, so no two decisions could be compared")
+        return self
 
     @model_validator(mode="after")
     def _tool_deltas_have_seven(self) -> Self:

@@ -86,7 +86,7 @@ def _pictures(world: World) -> str:
 def _rows(world: World) -> str:
     """A row of the expert, else of rest, is carried out."""
     row, kind = next_row(world)
-    carried, took_s = _timed(lambda: world.carry_out(row[None]))
+    carried, took_s = _timed(lambda: world.carry_out(world.action.chunk(row[None])))
     if carried.rows != 1:
         raise InfrastructureError(f"a row of {kind} was not carried out: {carried.ended or 'it does not say why'}")
     action = world.description.action
@@ -100,10 +100,10 @@ def _fork(world: World) -> str:
     world.reset(world.description.tasks[0].name, 0)
     snapshot, took_s = _timed(world.save)
     row, _ = next_row(world)
-    world.carry_out(np.stack([row] * ROWS))
+    world.carry_out(world.action.chunk([row] * ROWS))
     first = instant(world)
     world.load(snapshot)
-    world.carry_out(np.stack([row] * ROWS))
+    world.carry_out(world.action.chunk([row] * ROWS))
     _agree(first, instant(world), f"{ROWS} rows after going back lead elsewhere than before")
     return f"the same bytes and pixels {ROWS} rows after going back; saved in {_seconds(took_s)}"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from merton.decision.models.base import Policy
-from merton.decision.models.expert import chunk_of
 from merton.errors import InputError
 from merton.seeding import generator
 from merton.world.action import ActionChunk
+from merton.world.action_space import ActionColumn, ActionSpace
 from merton.world.observation import Observation
 
 ROWS_A_CHUNK = 10
@@ -26,4 +28,10 @@ class AtRandom(Policy):
         low, high = [column.low for column in columns], [column.high for column in columns]
         rng = generator(self.name, observation.noise_seed, observation.step)
         rows = rng.uniform(low, high, (ROWS_A_CHUNK, len(columns)))
-        return chunk_of(rows, observation.action, self.name)
+        return observation.action.chunk(rows, self.name)
+
+    def make_example(self) -> Observation:
+        """In a world with an action space of one column."""
+        column = ActionColumn(name="x", unit="1", low=-1.0, high=1.0, spread=1.0)
+        action = ActionSpace(form="rows", columns=(column,), period_s=0.1, spread_from="made up")
+        return replace(super().make_example(), action=action)

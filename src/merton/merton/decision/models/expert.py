@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from merton.decision.models.base import Policy
 from merton.errors import InputError
 from merton.models.base import Finding
-from merton.world.action import ROWS, ActionChunk, checked_chunk
-from merton.world.action_space import ActionSpace
+from merton.world.action import ActionChunk
 from merton.world.observation import Observation
 
 
@@ -22,14 +21,8 @@ class Expert(Policy):
         """The expert's next rows; raises InputError in a world that has none."""
         if observation.expert is None or observation.action is None:
             raise InputError("the expert is a world's own, and this world has none")
-        return chunk_of(observation.expert(), observation.action, self.name)
+        return observation.action.chunk(observation.expert(), self.name)
 
     def check(self) -> Iterator[Finding]:
         """See `ModelAdapter.check`: there is nothing to load, and a world alone can ask it."""
         yield Finding("expert", True, "of a world that has one: merton world check")
-
-
-def chunk_of(rows: object, action: ActionSpace, model: str, *, done: bool = False) -> ActionChunk:
-    """Rows (n, columns) of an action space as a chunk, which a world of that space carries out."""
-    frame = ROWS if action.form == "rows" else "base_link"
-    return checked_chunk(rows, action.period_s, frame=frame, model=model, done=done)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from merton.decision.models.base import Policy
-from merton.decision.models.expert import chunk_of
 from merton.errors import InputError
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.motion import STEP_S
@@ -20,6 +19,6 @@ class StandStill(Policy):
         if observation.action is not None:
             if observation.rest_row is None:
                 raise InputError("this world does not say by which row its robot stays where it is")
-            return chunk_of([observation.rest_row], observation.action, self.name, done=True)
+            return observation.action.chunk([observation.rest_row], self.name, done=True)
         gripper = min(1.0, max(0.0, observation.opened))
         return checked_chunk([[0.0] * 6 + [gripper]], STEP_S, model=self.name, done=True)
