@@ -394,5 +394,6 @@ def _further(directory: RunDirectory) -> str:
     from merton.experiment.dry_run import duration
 
     added, took_s = directory.added_runs(), directory.took_s
-    text = f" and {counted(added, 'reference run')} of the oracle, not rated," if added else ""
+    whose = directory.spec.facts.yardstick
+    text = f" and {counted(added, 'reference run')} of the {whose}, not rated," if added else ""
     return text.rstrip(",") if took_s is None else f"{text} in {duration(took_s)}"

@@ -34,17 +34,27 @@ def outline(spec: ExperimentSpec) -> list[str]:
     views = f"{references} undistorted, {distorted} distorted" if distorted else "undistorted"
     further = f" and {spec.reference_scenes} more undistorted" if spec.reference_scenes else ""
     added = len(spec.reference_runs())
-    trials_s = (SECONDS_A_TRIAL, SECONDS_OF_A_CORE / usable_cores())
-    graph, in_process = (duration((spec.trial_count + added) * trial_s) for trial_s in trials_s)
     return [
         f"{spec.name}: {counted(spec.trial_count, 'trial')} ({views})",
-        *([added_text(added)] if added else []),
+        *([added_text(added, spec.facts.yardstick)] if added else []),
         f"{counted(len(spec.agents), 'agent')}, {scenes_text(spec)}{further}, "
         f"{counted(len(spec.distortions), 'distortion')}",
         *by_level,
-        f"about {graph} of trials at {SECONDS_A_TRIAL:g} s each, as in the quickstart on two cores; larger models take "
-        f"longer. Without ROS, by merton run --in-process: about {in_process} on the cores here ({usable_cores()})",
+        _expected(spec, spec.trial_count + added),
     ]
+
+
+def _expected(spec: ExperimentSpec, trials: int) -> str:
+    """The duration of so many trials, in words; of another world than the UR5 cell it is not known."""
+    if spec.facts.description is not None:
+        return f"a trial takes as long as rows and pictures of {spec.world} do: `merton world check {spec.world}`"
+    graph, in_process = (
+        duration(trials * trial_s) for trial_s in (SECONDS_A_TRIAL, SECONDS_OF_A_CORE / usable_cores())
+    )
+    return (
+        f"about {graph} of trials at {SECONDS_A_TRIAL:g} s each, as in the quickstart on two cores; larger models take "
+        f"longer. Without ROS, by merton run --in-process: about {in_process} on the cores here ({usable_cores()})"
+    )
 
 
 def duration(seconds: float) -> str:
@@ -86,10 +96,11 @@ def not_ready(spec: ExperimentSpec) -> list[str]:
     return lines
 
 
-def added_text(added: int) -> str:
+def added_text(added: int, yardstick: str | None) -> str:
     """A sentence about the number of reference runs that are added to an experiment."""
     runs = "once" if added == 1 else f"{added} times"
-    return f"The oracle runs {runs} more as yardstick; it is not rated, and is left out on a real robot."
+    elsewhere = ", and is left out on a real robot" if yardstick == "oracle" else ""
+    return f"The {yardstick} runs {runs} more as yardstick; it is not rated{elsewhere}."
 
 
 def scenes_text(spec: ExperimentSpec) -> str:

@@ -22,6 +22,7 @@ from merton.experiment.subsets import (
     Dissection,
     Game,
     design_name,
+    first_steps,
     parts_of_steps,
     subsets,
 )
@@ -71,7 +72,7 @@ def dissection(
             games.append(Game(axis, parts, names, without))
     steps = _values(spec, "steps")
     sees_steps = "steps" in axes and parts_of(spec, agent, "steps", step_parts)
-    prefixes = {step: design("steps", steps[: place + 1]) for place, step in enumerate(steps)} if sees_steps else {}
+    prefixes = {steps[count - 1]: design("steps", steps[:count]) for count in first_steps(steps)} if sees_steps else {}
     looks = bool(parts_of(spec, agent, "stages", step_parts))
     return Dissection(tuple(games), prefixes, designs, looks)
 

@@ -61,8 +61,8 @@ class ExperimentSpec(InWorld):
             split `test` that contain a pick.
         reference_scenes: further scenes of each task, undistorted only, for floors of chance and CIDEr's corpus. The
             floors compare a model's outputs for different scenes.
-        max_steps: chunks of a trial, at most; 8 in the UR5 cell if left out, 1000 in other worlds, which have a limit
-            of their own.
+        max_steps: chunks of a trial, at most; left out, 8 in the UR5 cell, and as many as another world's own limit of
+            rows allows.
         vlm_camera: the camera whose image the VLM is asked about, at step 0.
         prompt: the question for the VLM; `{instruction}` is replaced by the task.
         distort: the part of the images that is distorted; everything if left out.
@@ -95,7 +95,7 @@ class ExperimentSpec(InWorld):
     max_steps: Annotated[int, Field(ge=1, le=MOST_STEPS)] = Field(default_factory=lambda: present().max_steps)
     vlm_camera: Camera = Field(default_factory=lambda: present().vlm_camera)
     prompt: Annotated[str, AfterValidator(asks_for_the_task)] = NEUTRAL_PROMPT
-    distort: DistortedPart = DistortedPart()
+    distort: DistortedPart = Field(default_factory=DistortedPart)
     couple: Literal["vlm -> vla"] | None = None
     stop_rule: StopRule = "gate"
     sensor: SensorName = "ideal"

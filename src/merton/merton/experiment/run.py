@@ -295,7 +295,7 @@ class RunDirectory:
     def finish(self, **entries: Any) -> None:
         """Say in run.json that the run is finished, with these entries, and which reference runs were added if any."""
         if added := self.added_runs():
-            entries["reference_runs_added"] = f"{added} of the oracle, not rated"
+            entries["reference_runs_added"] = f"{added} of the {self.spec.facts.yardstick}, not rated"
         self.amend(finished=True, **entries)
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:

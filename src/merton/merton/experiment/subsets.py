@@ -6,9 +6,9 @@ without any of them distorted it is the undistorted run, with all of them the tr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -19,6 +19,10 @@ from merton.experiment.fields import distinct
 AXES = ("stages", "cameras", "steps", "regions")
 WHOLE = "all"
 """The design in which every part is distorted: the experiment's own."""
+LONGEST_NAME = 120
+"""Of a design, in characters, before its steps are written as ranges: it is the id of an experiment in a record."""
+MOST_PREFIXES = 16
+"""Steps of a trial of which every prefix is a design of its own. Ours: they cost the square of their number."""
 STEP_PARTS = 4
 """Parts of the axis "steps" by default: as many more double the trials."""
 
@@ -105,9 +109,29 @@ class Dissection:
 
 
 def design_name(axis: str, values: Collection[Any], everything: Sequence[Any]) -> str:
-    """Name of the design in which these values of an axis are distorted, such as "cameras.top+wrist", or `WHOLE`."""
+    """Name of the design in which these values of an axis are distorted, such as "cameras.top+wrist", or `WHOLE`.
+
+    A name that would be long has ranges of steps in place of each of them, such as "steps.0+3-219".
+    """
     chosen = tuple(value for value in everything if value in values)
-    return WHOLE if chosen == tuple(everything) else f"{axis}.{'+'.join(map(str, chosen))}"
+    if chosen == tuple(everything):
+        return WHOLE
+    name = f"{axis}.{'+'.join(map(str, chosen))}"
+    return name if len(name) <= LONGEST_NAME else f"{axis}.{'+'.join(_ranges(chosen))}"
+
+
+def _ranges(steps: Sequence[int]) -> Iterator[str]:
+    """Steps in rising order as "first-last" of those that follow one another."""
+    for _, group in groupby(enumerate(steps), key=lambda pair: pair[1] - pair[0]):
+        first, *others = [step for _, step in group]
+        yield f"{first}-{others[-1]}" if others else str(first)
+
+
+def first_steps(steps: Sequence[int]) -> list[int]:
+    """The numbers of first steps that are distorted to find where a trial is lost: each, or 1, 2, 4, ... of many."""
+    if len(steps) <= MOST_PREFIXES:
+        return list(range(1, len(steps) + 1))
+    return [*(2**power for power in range(len(steps).bit_length()) if 2**power < len(steps)), len(steps)]
 
 
 def subsets(parts: Collection[str]) -> list[frozenset[str]]:

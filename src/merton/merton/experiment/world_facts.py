@@ -22,7 +22,7 @@ YARDSTICKS = ("oracle", "expert")
 MAX_STEPS = 8
 """Chunks of a trial in the UR5 cell, at most, if the experiment does not say it."""
 MOST_STEPS = 1000
-"""Chunks of a trial elsewhere, at most: the world's own limit of rows comes first."""
+"""Chunks of a trial, at most."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class WorldFacts:
     @property
     def max_steps(self) -> int:
         """Chunks of a trial, at most, if the experiment does not say it."""
-        return MAX_STEPS if self.description is None else MOST_STEPS
+        if self.description is None:
+            return MAX_STEPS
+        return min(MOST_STEPS, max(task.max_rows for task in self.description.tasks))
 
     def scenes(self, task: str, number: int) -> list[int]:
         """The first scenes of a task; raises InputError if it has fewer."""
