@@ -44,7 +44,7 @@ def attribute_command(
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = RUNS,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
-    """Say in which stage, camera, step and region of the images agents lose under distortion, in the embedded cell.
+    """Say in which stage, camera, step and region of the images agents lose under distortion, in a simulated world.
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """

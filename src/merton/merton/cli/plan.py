@@ -101,7 +101,7 @@ def plan_command(
     )
     print_out(f"  {cost(design.trials)} ({source.trial_s:.2f} s and {source.trial_kb:.0f} kB a trial)")
     if added := len(spec.reference_runs()):
-        print_out(f"  {added_text(added)}")
+        print_out(f"  {added_text(added, spec.facts.yardstick)}")
     low, high = source.factors
     print_out(f"{100 * power:.0f} % power, 5 % two-sided, paired by scene; in brackets, with variances")
     print_out(f"from {low:.2g} to {high:.2g} times as large:")

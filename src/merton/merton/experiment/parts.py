@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
+from merton.experiment.runner import attempt
 from merton.experiment.subsets import (
     AXES,
     STEP_PARTS,
@@ -48,6 +50,10 @@ def dissection(
     for axis in axes:
         if axis not in AXES:
             raise UnknownNameError("axis", axis, AXES)
+    if not spec.facts.can("things") and "regions" in axes:
+        if len(axes) == 1:
+            raise InputError(f"the world {spec.world} does not know which pixels show which thing, as regions need")
+        axes = [axis for axis in axes if axis != "regions"]
     if spec.min_image_quality:
         raise InputError("min_image_quality judges whole images, so a loss cannot be shared out among parts of them")
     if not 1 <= step_parts <= 8:
@@ -169,7 +175,7 @@ def jobs_left(
 def run_jobs(
     pool: Executor, run: RunDirectory, store: ResultStore, jobs: Sequence[Job], recorded: Sequence[TrialRecord]
 ) -> Iterator[Job]:
-    """Run jobs in the embedded cell; yields each once its results are durable.
+    """Run jobs in the world of the run; yields each once its results are durable.
 
     Args:
         run: its undistorted runs are what the results are measured against.
@@ -197,16 +203,17 @@ def run_job(path: Path, job: Job, known: TrialRecord) -> list[TrialRecord]:
     """
     _, runner = opened(path)
     specs = {name: runner.spec.model_copy(update={"distort": part}) for name, part in job.designs.items()}
-    found = [report.record for report in runner.run_forked(job.trial, specs)] if specs else []
+    reports = attempt(job.trial, partial(runner.run_forked, job.trial, specs)) if specs else []
+    found = [report.record for report in reports]
     for record in found:
         if record.experiment == WHOLE and (differences := field_differences(known, record)):
-            again = runner.run_forked(job.trial, {WHOLE: specs[WHOLE]})[0].record
+            again = attempt(job.trial, partial(runner.run_forked, job.trial, {WHOLE: specs[WHOLE]}))[0].record
             if not field_differences(record, again):
                 raise InputError(
-                    f"{path} has other results of {job.trial.id} than this Merton's embedded cell, which twice gave "
-                    f"the same ones ({'; '.join(differences)}): run the experiment again"
+                    f"{path} has other results of {job.trial.id} than this Merton's world {runner.spec.world}, which "
+                    f"twice gave the same ones ({'; '.join(differences)}): run the experiment again"
                 )
-    return [*found, run_placebo(runner, job.trial)] if job.placebo else found
+    return [*found, attempt(job.trial, partial(run_placebo, runner, job.trial))] if job.placebo else found
 
 
 def _values(spec: ExperimentSpec, axis: str) -> tuple[Any, ...]:

@@ -195,8 +195,9 @@ class ExperimentSpec(InWorld):
         None, too, in a world that has no expert.
         """
         yardstick = self.facts.yardstick
-        is_there = yardstick is None or any(agent.vla in YARDSTICKS for agent in self.agents)
-        return None if is_there else AgentSpec(id=yardstick, vla=yardstick)
+        if yardstick is None or any(agent.vla in YARDSTICKS for agent in self.agents):
+            return None
+        return AgentSpec(id=yardstick, vla=yardstick)
 
     @property
     def agents_and_reference(self) -> tuple[AgentSpec, ...]:

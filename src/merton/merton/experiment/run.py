@@ -233,8 +233,8 @@ class RunDirectory:
         about = {key: value for key, value in entries.items() if isinstance(value, str)}
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
         world = world_of(entries)
-        named = {"world": world.name, "world_versions": dict(world.versions)} if world else {}
-        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known, **named)
+        name, versions = (None, None) if world is None else (world.name, world.versions)
+        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known, world=name, world_versions=versions)
         for agent in self.spec.agents:
             models = (self.spec.vlm_entry(agent.vlm), self.spec.vla_entry(agent.vla))
             named = [f"{model.name}@{model.revision}" if model.revision else model.name for model in models]

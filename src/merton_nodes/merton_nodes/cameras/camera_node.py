@@ -123,8 +123,9 @@ class CameraNode(StageNode):
         if color.get_subscription_count():
             color.publish(convert.color_message(frame.color, stamp_ns, optical))
         if info.get_subscription_count():
+            optics = frame.intrinsics if isinstance(frame, CameraFrame) else frame.lens
             lens = (frame.distortion, frame.distortion_model) if isinstance(frame, CameraFrame) else ()
-            info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, *lens))
+            info.publish(convert.camera_info_message(optics, stamp_ns, optical, *lens))
         if not depth.get_subscription_count():
             return
         if isinstance(frame, CameraView):

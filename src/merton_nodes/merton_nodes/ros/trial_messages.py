@@ -99,7 +99,9 @@ def record_of(message: TrialResult) -> TrialRecord:
 
 def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "", trial_id: str = "") -> TrialEvidence:
     """The message of a trial's evidence, scored at `stamp_ns`."""
-    reference = evidence.reference_tcp
+    reference, final = evidence.reference_tcp, evidence.final_tcp
+    if final is None:
+        raise InputError(f"trial {trial_id!r} has no tool pose, which a message of a cell has")
     return TrialEvidence(
         header=convert.header(stamp_ns, names.BASE_FRAME),
         experiment_id=experiment_id,
@@ -109,7 +111,7 @@ def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "",
         corpus=list(evidence.corpus),
         first_chunks=[convert.chunk_message(chunk, stamp_ns, trial_id) for chunk in evidence.first_chunks or ()],
         reference_pose=[] if reference is None else [convert.pose_message(reference)],
-        final_pose=convert.pose_message(evidence.final_tcp),
+        final_pose=convert.pose_message(final),
         reference_path=[Point(x=x, y=y, z=z) for x, y, z in evidence.reference_path],
         path=[Point(x=x, y=y, z=z) for x, y, z in evidence.path],
         progress=_or_nan(evidence.progress),

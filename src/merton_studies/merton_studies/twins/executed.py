@@ -16,6 +16,7 @@ from merton.perception.distortion.setting import Setting
 from merton.recording.images import COLOR_FORMATS, png16
 from merton.results.records import Outcome, TestCase
 from merton.world.action import ActionChunk
+from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Observation
 from merton_studies.twins.agreement import Checked
 from merton_studies.twins.motion import Departure, departure
@@ -148,7 +149,7 @@ def pairs_of(
         case = TestCase(task, scene, setting.distortion, setting.level)
         run = _run(ports, spec, Trial(spec.agents[0], case))
         first = ports.decisions[0].chunk if ports.decisions else None
-        away = departure(run.path, run.view.base_from_tcp, reference.path, reference.view.base_from_tcp)
+        away = departure(run.path, tool_of(run), reference.path, tool_of(reference))
         pairs.append(
             Pair(
                 recorded,
@@ -176,3 +177,9 @@ def _outcome(run: TrialRun) -> Outcome:
     if run.outcome is not None:
         return run.outcome
     return Outcome.SUCCESS if run.view.success else Outcome.FAILURE
+
+
+def tool_of(run: TrialRun) -> Matrix:
+    """The final tool pose of a run in the cell, whose robot has one."""
+    assert run.view.base_from_tcp is not None
+    return run.view.base_from_tcp
