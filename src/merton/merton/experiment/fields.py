@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidatorFunctionWrapHandler
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler
 
 from merton.cognition.models.base import MODELS as VLMS
 from merton.config import FaultError, one_of, text_like
 from merton.decision.models.base import POLICIES
+from merton.errors import UnknownNameError
 from merton.experiment.world_facts import present
 from merton.models.catalogue import OWN_FILE, VARIABLE
 from merton.perception.distortion import all_distortions
@@ -70,10 +71,17 @@ def _whole(level: Any) -> Any:
     return level
 
 
+def _known_world(name: str, info: ValidationInfo) -> str:
+    """A constraint of a world: it is in the catalogue, unless the run that is read has its description."""
+    if name not in WORLDS and "world" not in (info.context or {}):
+        raise UnknownNameError("world", name, WORLDS, OWN_MODELS)
+    return name
+
+
 Level = Annotated[int, Field(ge=0, le=5), BeforeValidator(_whole)]
 Camera = Annotated[str, one_of("camera", lambda: present().cameras)]
 SensorName = Annotated[str, one_of("sensor", SENSORS.keys)]
 QualityMetric = Annotated[str, one_of("quality metric without a reference", no_reference_metrics)]
-WorldName = Annotated[str, one_of("world", WORLDS.keys, OWN_MODELS)]
+WorldName = Annotated[str, AfterValidator(_known_world)]
 VlmName = Annotated[str, one_of("vlm", VLMS.keys, OWN_MODELS)]
 VlaName = Annotated[str, one_of("vla", POLICIES.keys, OWN_MODELS)]

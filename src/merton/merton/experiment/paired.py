@@ -106,9 +106,14 @@ def _drawn_places(spec: ExperimentSpec) -> Iterator[tuple[np.random.Generator, s
     """Tasks and scenes of `drawn_cases`, each with the generator of the rest of its case."""
     described = spec.facts.description
     if described is not None:
-        places = [(task, scene) for task in spec.tasks for scene in range(described.task(task).scenes)]
+        units: dict[tuple[str, int], list[str]] = {}  # tasks of one group share their scenes
+        for task in spec.tasks:
+            for scene in range(described.task(task).scenes):
+                units.setdefault((spec.facts.group(task), scene), []).append(task)
+        places = list(units.items())
         for number, place in enumerate(generator("paired scenes", spec.seed).permutation(len(places))):
-            yield generator("paired scene", spec.seed, number), *places[place]
+            rng, ((_, scene), tasks) = generator("paired scene", spec.seed, number), places[place]
+            yield rng, str(rng.choice(tasks)), scene
         return
     for number in count():
         rng = generator("paired scene", spec.seed, number)

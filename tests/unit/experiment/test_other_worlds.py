@@ -1,0 +1,236 @@
+"""Trials in a world of another program: what an experiment may name, its record, its forks, and its faults.
+
+The world is a point in a plane (tests/support), in a process of its own; its policy looks for the colours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from point_added import EXPERIMENT, add_point, forget
+
+import runs
+from merton.config import dumps, loads, plain, tree_of
+from merton.decision.models.base import POLICIES
+from merton.decision.score import score as decision_score
+from merton.decision.spread import Spread, likeness
+from merton.errors import InfrastructureError, InputError
+from merton.experiment.forks import run_forked
+from merton.experiment.local import ports_of
+from merton.experiment.paired import drawn_cases, paired_experiment
+from merton.experiment.parts import dissection
+from merton.experiment.plan import ExperimentSpec, Trial
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner
+from merton.experiment.trial import TrialRun
+from merton.experiment.workers import complete
+from merton.experiment.world_ports import WorldPorts
+from merton.pool import open_pool
+from merton.results.decisions import stored_chunks
+from merton.results.records import Outcome
+from merton.results.store import ResultStore
+from merton.world.action import checked_chunk
+
+pytestmark = pytest.mark.usefixtures("_point")
+
+
+@pytest.fixture(scope="module")
+def patched() -> Iterator[pytest.MonkeyPatch]:
+    """One machine for all tests of the file: adding a world starts a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def _point(tmp_path_factory: pytest.TempPathFactory, patched: pytest.MonkeyPatch) -> None:
+    add_point(tmp_path_factory.mktemp("machine"), patched)
+
+
+@pytest.fixture(scope="module")
+def ports(_point: None) -> Iterator[WorldPorts[Any]]:
+    """The point world, in a process of its own."""
+    with ports_of("point") as opened:
+        yield opened
+
+
+def spec_of(text: str = EXPERIMENT, **changes: Any) -> ExperimentSpec:
+    """The experiment with other values of some keys."""
+    return loads(dumps({**plain(tree_of(text, "small")), **changes}), ExperimentSpec, "small.yaml")
+
+
+def done(run: RunDirectory, workers: int) -> RunDirectory:
+    """A run, carried out by so many workers."""
+    with ResultStore(run.database) as store, open_pool(workers, on_fault=pytest.fail) as pool:
+        list(complete(pool, run, store))
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, _point: None) -> RunDirectory:
+    """The experiment, carried out by one worker."""
+    return done(runs.small_run(tmp_path_factory.mktemp("one"), "one", EXPERIMENT), 1)
+
+
+def test_the_policy_that_looks_does_it_and_the_dark_stops_it(run: RunDirectory) -> None:
+    found = {(record.agent, record.case.distortion): record for record in run.records()}
+    assert found["seer", "reference"].outcome is Outcome.SUCCESS
+    assert found["seer", "max_darken"].outcome is Outcome.INVALID_ACTION  # neither point nor goal is seen
+    assert found["hold", "reference"].outcome is Outcome.FAILURE
+    assert found["seer", "reference"].simulated_s == pytest.approx(found["seer", "reference"].steps * 0.3, abs=0.21)
+    about = json.loads((run.path / "run.json").read_text())
+    assert about["world"]["name"] == "point"
+    assert about["world"]["description"]["versions"]["point"] == "1.0"
+    assert "arm" not in about
+    assert "1 of" not in str(about.get("reference_runs_added"))
+    assert about["reference_runs_added"] == "2 of the expert, not rated"
+
+
+def test_cases_have_the_group_of_their_task(run: RunDirectory) -> None:
+    """The tasks reach and touch are done in the same scenes, which the world says."""
+    assert {record.case.scene for record in run.records()} == {"go.0", "go.1"}
+
+
+def test_two_workers_leave_the_record_of_one(run: RunDirectory, tmp_path: Path) -> None:
+    other = done(runs.small_run(tmp_path, "two", EXPERIMENT), 2)
+    assert runs.details(other) == runs.details(run)
+    names = sorted(path.relative_to(run.path) for path in run.path.glob("trials/*/*.jpg"))
+    assert names
+    assert all((run.path / name).read_bytes() == (other.path / name).read_bytes() for name in names)
+
+
+def test_a_decision_is_compared_in_units_of_the_action_space(run: RunDirectory) -> None:
+    trial = "seer.reach.0.gaussian_blur.5"
+    detail = json.loads((run.path / "trials" / trial / "trial.json").read_text())
+    chunks = stored_chunks(detail)
+    assert chunks is not None
+    expected = likeness(chunks[0].deltas, chunks[1].deltas, Spread(np.array([0.1, 0.1])))
+    assert detail["decision"]["total"] == expected == decision_score(*chunks).total
+    assert set(detail["decision"]) == {"total", "spread", "reference", "distorted"}
+    other = checked_chunk(np.zeros((1, 7)), 0.1)
+    with pytest.raises(InputError, match="cannot compare a chunk in 'rows' with one in 'base_link'"):
+        decision_score(chunks[0], other)
+
+
+def test_a_run_is_read_where_its_world_is_not_and_goes_on_only_where_it_is(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MERTON_CATALOGUE", "MERTON_WORLDS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    forget(monkeypatch)
+    there = RunDirectory(run.path)
+    assert there.spec.facts.cameras == ("above",)
+    assert there.spec.trial_count == len(there.records())
+    with pytest.raises(InputError, match="unknown world 'point'"):
+        there.check_here()
+
+
+def test_a_killed_process_costs_one_attempt_and_leaves_the_same_record(
+    run: RunDirectory, ports: WorldPorts[Any]
+) -> None:
+    """Kill -9 of the world in the middle of a trial."""
+    spec = run.spec
+    trial = next(trial for trial in spec.trials() if trial.id == "seer.reach.0.reference.0")
+    known = next(record for record in run.records() if record.id == trial.id)
+    cut = TrialRun(ports, spec, trial)
+    cut.take_step()
+    assert ports.world.pid is not None
+    os.kill(ports.world.pid, signal.SIGKILL)
+    with pytest.raises(
+        InfrastructureError, match="'point' failed at carry_out: its process was ended by SIGKILL"
+    ):
+        cut.take_step()
+    record = Runner(spec, run.id, ports, run.reference_run).run(trial).record
+    assert {**vars(record), "wall_s": 0} == {**vars(known), "wall_s": 0}
+
+
+@pytest.mark.parametrize("adapter", ["Point", "Unforkable"])
+def test_forked_designs_equal_separate_runs(
+    adapter: str, ports: WorldPorts[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a world cannot go back: then each is run from the reset on."""
+    if adapter == "Unforkable":
+        monkeypatch.setattr(type(ports), "can_fork", False)
+    spec = spec_of(tasks=["touch"])
+    trial = Trial(spec.agents[0], spec.case("touch", 1, "gaussian_blur", 5))
+    specs = [spec.model_copy(update={"distort": part}) for part in dissection(spec, spec.agents[0]).designs.values()]
+    assert len(specs) > 4
+    runs_ = run_forked(ports, specs, trial)
+    for one, forked in zip(specs, runs_, strict=True):
+        alone = TrialRun(ports, one, trial)
+        while not alone.over:
+            alone.take_step()
+        assert (alone.path, alone.steps) == (forked.path, forked.steps)
+
+
+FAULTS = {
+    "tasks": (["push"], "tasks, entry 1: unknown task 'push'; choose one of: reach, touch"),
+    "vlm_camera": ("top", "vlm_camera: unknown camera 'top'"),
+    "distort": ({"cameras": ["top"]}, "distort.cameras, entry 1: unknown camera 'top'"),
+    "agents": ([{"id": "glance", "vla": "glance"}], "glance looks through the camera 'top', and point has: above"),
+    "scenes": (51, "reach has 50 scenes in the world point, not 51"),
+    "sensor": ("d455", "sensor: the world point does not have that"),
+    "latency_s": (0.5, "latency_s: the world point does not have that"),
+    "stop_rule": ("contact", "stop_rule: the world point does not have that"),
+    "world": ("lunar", "unknown world 'lunar'"),
+}
+
+
+@pytest.mark.parametrize("key", FAULTS)
+def test_what_a_world_does_not_have_is_refused_in_one_sentence(key: str) -> None:
+    value, sentence = FAULTS[key]
+    with pytest.raises(InputError) as refused:
+        spec_of(**{key: value})
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_policies_of_other_forms_are_refused() -> None:
+    text = EXPERIMENT.replace("vla: hold", "vla: plunge")
+    with pytest.raises(InputError, match="plunge gives tool_deltas, and point takes rows of: x, y"):
+        spec_of(text)
+    with pytest.raises(InputError, match="oracle decides from a state that point does not give"):
+        spec_of(EXPERIMENT.replace("{id: hold, vla: hold}", "{id: oracle, vla: oracle}"))
+    with pytest.raises(InputError, match="random acts in other worlds than the UR5 cell"):
+        spec_of("name: small\nagents: [{id: random, vla: random}]\ntasks: [pick]\n")
+
+
+def test_a_chunk_of_another_period_is_no_score(ports: WorldPorts[Any]) -> None:
+    """The policy was not made for this world, which says nothing about how well it sees."""
+    ports.reset("reach", 0)
+    view = ports.view()
+    assert ports.world.action is not None
+    slow = ports.world.action.model_copy(update={"period_s": 0.5}).chunk([[0.0, 0.0]], "slow")
+    with pytest.raises(InfrastructureError, match=r"a row of slow lasts 0.5 s, and one of the world point 0.1 s"):
+        ports.execute(slow, view)
+
+
+def test_a_gate_draws_each_scene_of_a_world_once() -> None:
+    """Scenes of the two tasks are the same ones: a world with 50 scenes has 50 units."""
+    text = paired_experiment(spec_of(tasks=["reach", "touch"]), "seer", "hold", seed=3)
+    spec = loads(text, ExperimentSpec, "gate.yaml")
+    drawn = list(islice(drawn_cases(spec), 1000))
+    assert sorted(case.seed for case in drawn) == list(range(50))
+    assert [case.seed for case in drawn] != list(range(50))
+    assert drawn == list(drawn_cases(spec))
+    assert {case.task for case in drawn} == {"reach", "touch"}
+
+
+def test_floors_act_by_the_action_space(ports: WorldPorts[Any]) -> None:
+    spec = spec_of(text=EXPERIMENT.replace("{id: seer, vla: point-seer}", "{id: random, vla: random}"))
+    trial = next(trial for trial in spec.trials() if trial.agent.id == "random")
+    first, second = (TrialRun(ports, spec, trial) for _ in range(2))
+    second.take_step()
+    first = TrialRun(ports, spec, trial)
+    first.take_step()
+    assert first.path == second.path
+    assert POLICIES["random"].stochastic
+    assert max(np.abs(np.diff(np.array(first.path)[:, :2], axis=0)).max(axis=0)) > 0.03
