@@ -13,7 +13,9 @@ from merton.errors import InputError, MertonError
 from merton.results.text import counted, one_line
 
 if TYPE_CHECKING:
+    from merton.results.recorded_world import RecordedWorld
     from merton.results.records import TrialRecord
+    from merton.results.store import ResultStore
     from merton.study.changed_settings import Change, Settings
     from merton.study.compared import AgentPair, Comparison
     from merton.study.compared_page import Side
@@ -29,6 +31,7 @@ class Source(NamedTuple):
     Attributes:
         notes: sentences about its state, such as that it is unfinished.
         pictures: of its scenes, where the record has them (`merton.study.same_scenes`).
+        world: that its trials were made in; None if it is not known.
     """
 
     side: Side
@@ -38,6 +41,7 @@ class Source(NamedTuple):
     is_staircase: bool
     notes: list[str]
     pictures: Pictures
+    world: RecordedWorld | None
 
 
 def source_named(name: str) -> str:
@@ -80,6 +84,7 @@ def compare_command(
     if out and as_json:
         raise InputError("--json writes no page: leave out --out or --json")
     with working("loading"):
+        from merton.results.recorded_world import version_sentences
         from merton.study import compared_page, compared_words
         from merton.study.changed_settings import changes
         from merton.study.compared import compared
@@ -91,11 +96,13 @@ def compare_command(
         sides = sources[0].side, sources[1].side
         is_staircase = any(source.is_staircase for source in sources)
         pictures = sources[0].pictures, sources[1].pictures
-        one, other, apart = same_scenes(sources[0].records, sources[1].records, pictures)
+        worlds = sources[0].world, sources[1].world
+        one, other, apart = same_scenes(sources[0].records, sources[1].records, pictures, worlds)
         comparison = compared(one, other, named, (sources[0].blind, sources[1].blind), is_staircase)
         changed = changes(sources[0].settings, sources[1].settings, [row.pair for row in comparison.agents])
     notes = [f"{letter} {note}" for letter, source in zip("AB", sources, strict=True) for note in source.notes]
     notes += [apart] if apart else []
+    notes += version_sentences(*worlds) if worlds[0] and worlds[1] else []
     if is_staircase:
         notes.append(
             "levels: staircase drives every agent to the same success, so only undistorted trials are compared: "
@@ -167,10 +174,10 @@ def _source(name: str) -> Source:
     from merton.study.same_scenes import pictures_of
     from merton.study.thresholds import is_staircase
 
-    run = Path(name) if "://" not in name and Path(name).is_dir() else None
+    run = _folder(name)
     with open_record(name, read_only=True) as store:
         records, place = store.records(), store.database.where
-        found, pictures = settings(store, run), pictures_of(store.cases())
+        found, pictures, world = settings(store, run), pictures_of(store.cases()), _world(store, run)
     if not records:
         raise InputError(f"{place} has no results")
     facts = (json_object(run / "run.json") if run else None) or {}
@@ -180,7 +187,23 @@ def _source(name: str) -> Source:
     blind = blind_agents(records, declared_blind(facts))
     is_planned = run is not None and not is_of_episodes(facts)
     notes = _unfinished(run, records) if run and is_planned else [*episode_notes(facts, records)]
-    return Source(side, records, found, blind, is_staircase(facts), notes, pictures)
+    return Source(side, records, found, blind, is_staircase(facts), notes, pictures, world)
+
+
+def _world(store: ResultStore, run: Path | None) -> RecordedWorld | None:
+    """The world of a run, or of all experiments of a record; None if it is not known, or of several."""
+    from merton.results.recorded_world import place_of, world_of_experiment
+    from merton.results.trial_files import json_object
+
+    if run and (facts := json_object(run / "run.json")):
+        return place_of(facts)
+    worlds = {item.world: world_of_experiment(item) for item in store.experiment_records()}
+    return next(iter(worlds.values())) if len(worlds) == 1 else None
+
+
+def _folder(name: str) -> Path | None:
+    """The folder of a run; None for a file, and for a record on a server."""
+    return Path(name) if "://" not in name and Path(name).is_dir() else None
 
 
 def _unfinished(run: Path, records: list[TrialRecord]) -> list[str]:
@@ -220,17 +243,21 @@ def _test_identity(first: str, second: str) -> None:
     with working("loading"):
         from merton.leaderboard.snapshot import store as snapshot
         from merton.results import comparison
+        from merton.results.recorded_world import worlds_sentence
         from merton.results.store import open_record
 
-    found, places = [], []
+    found, places, worlds = [], [], []
     for name in (first, second):
         with open_record(name, read_only=True) as store:
             found.append(store.records())
+            worlds.append(_world(store, _folder(name)))
             places.append(store.database.where)
         if not found[-1]:
             raise InputError(f"{places[-1]} has no results")
     one, other = found
     differences = comparison.compare(one, other)
+    if worlds[0] and worlds[1] and (apart := worlds_sentence(worlds[0], worlds[1])):
+        differences.insert(0, apart)
     if not differences:
         with working("rating"):
             boards = [snapshot.of_trials(records) for records in found]

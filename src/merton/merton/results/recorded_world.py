@@ -6,10 +6,12 @@ A world that is not the embedded cell has an entry `world` in run.json: `name`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from merton.results.records import ExperimentRecord
 from merton.results.text import one_line
 from merton.results.trial_files import is_of_episodes
 
@@ -74,6 +76,38 @@ def place_of(about: Mapping[str, Any]) -> RecordedWorld | None:
         return None
     packages = _texts(about.get("packages"))
     return RecordedWorld(EMBEDDED, {name: packages[name] for name in SIMULATORS if name in packages})
+
+
+def world_of_experiment(experiment: ExperimentRecord) -> RecordedWorld | None:
+    """The world of an experiment in a record; None if it names none."""
+    if not experiment.world:
+        return None
+    try:
+        versions = json.loads(experiment.world_versions or "{}")
+    except (ValueError, RecursionError):
+        versions = {}
+    return RecordedWorld(one_line(experiment.world, _LENGTH), _texts(versions))
+
+
+def pooled_sentences(experiments: Iterable[ExperimentRecord]) -> list[str]:
+    """What must be said of experiments whose trials are rated together: several worlds, or versions of one."""
+    by_name: dict[str, dict[str, RecordedWorld]] = {}
+    for experiment in sorted(experiments):
+        world = world_of_experiment(experiment) or RecordedWorld("")
+        by_name.setdefault(world.name, {})[experiment.id] = world
+    found = []
+    if len(by_name) > 1:
+        names = [f"{worlds[min(worlds)].shown} ({min(worlds)})" for name, worlds in sorted(by_name.items()) if name]
+        others = " and elsewhere" if "" in by_name else ""
+        found.append(
+            f"The trials were made in {', '.join(names)}{others}: success in one world says little of another, so "
+            "read the boards of each by themselves."
+        )
+    for worlds in by_name.values():
+        first, *others_of_it = worlds
+        for other in others_of_it:
+            found += version_sentences(worlds[first], worlds[other], (first, other))
+    return found
 
 
 def version_sentences(first: RecordedWorld, second: RecordedWorld, names: tuple[str, str] = ("A", "B")) -> list[str]:

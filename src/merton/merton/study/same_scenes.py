@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from merton.results.recorded_world import RecordedWorld, worlds_sentence
 from merton.results.records import CaseRecord, TrialRecord
 from merton.results.text import counted
 
@@ -32,7 +33,10 @@ def pictures_of(cases: Iterable[CaseRecord]) -> dict[Scene, frozenset[str]]:
 
 
 def same_scenes(
-    first: Sequence[TrialRecord], second: Sequence[TrialRecord], pictures: tuple[Pictures, Pictures]
+    first: Sequence[TrialRecord],
+    second: Sequence[TrialRecord],
+    pictures: tuple[Pictures, Pictures],
+    worlds: tuple[RecordedWorld | None, RecordedWorld | None] = (None, None),
 ) -> tuple[list[TrialRecord], list[TrialRecord], str]:
     """The trials of two records that can be compared, and a sentence on those that cannot; empty if all can.
 
@@ -42,7 +46,10 @@ def same_scenes(
     Args:
         pictures: of the first and of the second record. A scene of unknown pictures is taken for the same, unless
             other ones are not.
+        worlds: of the first and of the second; no scene of one is one of another. None if it is not known.
     """
+    if worlds[0] and worlds[1] and (text := worlds_sentence(worlds[0], worlds[1])):
+        return list(first), _renamed(second), text
     one, other = pictures
     common = set.intersection(*({_scene(record) for record in records} for records in (first, second)))
     apart = {scene for scene in common if scene in one and scene in other and not one[scene] & other[scene]}
@@ -51,11 +58,14 @@ def same_scenes(
     apart |= {scene for scene in common if scene not in one or scene not in other}  # not known to be the same
     scenes = counted(len(apart), "scene")
     if apart == common:
-        renamed = [replace(record, case=replace(record.case, seed=record.case.seed + APART)) for record in second]
         text = f"A and B have {scenes} of the same name, and each begins with another picture in B: none is compared "
-        return list(first), renamed, f"{text}with itself."
+        return list(first), _renamed(second), f"{text}with itself."
     kept = [[record for record in records if _scene(record) not in apart] for records in (first, second)]
     return kept[0], kept[1], f"Left out: {scenes} that begin with another picture in B, so they are other scenes."
+
+
+def _renamed(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    return [replace(record, case=replace(record.case, seed=record.case.seed + APART)) for record in records]
 
 
 def _scene(record: TrialRecord) -> Scene:

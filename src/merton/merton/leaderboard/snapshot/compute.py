@@ -35,6 +35,7 @@ from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.agi_elo import SEED, SHUFFLES
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share
+from merton.results.recorded_world import pooled_sentences
 from merton.statistics.means import DIGITS
 
 SHARE = 0.99
@@ -117,6 +118,7 @@ def compute(
             *rated.warnings,
             *range_caveats(table, rated.likelihood is not None),
             *unrated_warning(inputs),
+            *pooled_sentences(inputs.experiments),
             *unanswered_warning(inputs.trials),
             *reference_caveats(inputs.trials),
             *rank_caveats(agents, inputs.metric),

@@ -12,7 +12,7 @@ from typing import Any
 from merton.rating.checking import MatchTable, table_of
 from merton.results.losses import Success
 from merton.results.metrics import DEFAULT_METRIC, match_scores
-from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+from merton.results.records import AgentRecord, ExperimentRecord, ForeignScore, TrialRecord
 from merton.results.text import printable
 
 _ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=attrgetter("facts"))
@@ -38,6 +38,7 @@ class Inputs:
         metric: of `merton.results.metrics`, by which trials are rated; imports and submissions have one score each.
         imported_by: source of an imported matrix to the metric that its values were mapped to scores by, such as
             "acc_at_1"; one whose values were scores is absent.
+        experiments: those of the record, if any names its world.
     """
 
     trials: Sequence[TrialRecord]
@@ -49,6 +50,7 @@ class Inputs:
     submitted_successes: Sequence[ForeignScore] = ()
     left_out: Sequence[str] = ()
     imported_by: Mapping[str, str] = field(default_factory=dict)
+    experiments: Sequence[ExperimentRecord] = ()
 
     @property
     def rated_by(self) -> str:
@@ -94,6 +96,8 @@ class Inputs:
                 _digest(kind, by_agent[agent], digest)
         if self.left_out:
             digest.update(f"{_ENCODER.encode(['left out', *sorted(self.left_out)])}\n".encode())
+        for one in sorted(self.experiments):
+            digest.update(f"{_ENCODER.encode(['world', one.id, one.world, one.world_versions])}\n".encode())
         return digest.hexdigest()
 
 

@@ -24,7 +24,7 @@ from merton.leaderboard.submissions import receipts
 from merton.progress import OnStep
 from merton.results.matrix import ResponseMatrix
 from merton.results.metrics import DEFAULT_METRIC, checked_metric
-from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+from merton.results.records import AgentRecord, ExperimentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
 
@@ -106,7 +106,14 @@ def inputs_of(store: ResultStore, window: str | None = None, metric: str = DEFAU
             _stated(entries, items, DEFAULT_METRIC),
             tuple(entry.receipt.agent_id for entry in entries if entry.receipt.agent_id not in on_board),
             store.import_metrics(),
+            _of_worlds(store, {trial.experiment for trial in trials}),
         )
+
+
+def _of_worlds(store: ResultStore, rated: Collection[str]) -> list[ExperimentRecord]:
+    """The experiments whose trials are rated, if one of them names its world."""
+    found = [experiment for experiment in store.experiment_records() if experiment.id in rated]
+    return found if any(experiment.world for experiment in found) else []
 
 
 def inputs_of_matrix(matrix: ResponseMatrix) -> Inputs:
