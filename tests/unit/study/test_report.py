@@ -19,7 +19,7 @@ from merton.pages import svg
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.trial_files import film_path
-from merton.study import figures, gallery, report, trial_table
+from merton.study import gallery, paths, report, trial_table
 from merton.study.report import film_records, write_report
 
 SMALL: dict[str, Any] = {"distortions": ("gaussian_blur", "max_darken"), "tasks": ("pick",)}
@@ -416,8 +416,8 @@ def test_the_colour_scale_is_even_and_readable() -> None:
 
 def test_trajectories_keep_scale_and_orientation() -> None:
     path = np.array([[0.3, 0.0, 0.3], [0.5, 0.1, 0.1]])
-    window = figures.window_of([path])
-    top, side = (figures.trajectory(path, path, view, window) for view in ("top", "side"))
+    window = paths.window_of([path])
+    top, side = (paths.trajectory(path, path, view, window) for view in ("top", "side"))
 
     def corners(svg: str) -> np.ndarray:
         return np.array([pair.split(",") for pair in re.search(r'points="([^"]+)"', svg)[1].split()], float)  # type: ignore[index]
@@ -428,7 +428,7 @@ def test_trajectories_keep_scale_and_orientation() -> None:
     assert step_side[0] > 0
     assert step_side[1] > 0
     assert step_top[1] / step_top[0] == pytest.approx(2.0, abs=0.05)  # 20 cm forward, 10 cm left, one scale
-    assert figures.trajectory(path[:0], path[:0], "top", figures.window_of([])).count("polyline") == 0
+    assert paths.trajectory(path[:0], path[:0], "top", paths.window_of([])).count("polyline") == 0
 
 
 def test_elements_escape_their_content() -> None:

@@ -7,6 +7,7 @@ A world that is not the embedded cell has an entry `world` in run.json: `name`, 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,11 +31,35 @@ class RecordedWorld:
         name: of the catalogue, such as "libero"; `EMBEDDED` for the UR5 cell.
         versions: package, "renderer" or "assets" to version or hash; of the embedded cell that of its simulator.
         frame: the frame of the points of a path, and their unit, in words; "" if there are none.
+        distorted_at: the point of the preprocessing at which a picture is distorted, in one sentence.
+        form: of its actions, as in `merton.world.action_space.ActionSpace`.
+        columns: of a row of them, such as "x [px]".
     """
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
     frame: str = ""
+    distorted_at: str = ""
+    form: str = "tool_deltas"
+    columns: tuple[str, ...] = ()
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether its actions are rows of its own, not deltas of a tool."""
+        return self.form != "tool_deltas"
+
+    @property
+    def unit(self) -> str:
+        """The unit of the points of a path, which stands in brackets at the end of `frame`; "" without one."""
+        found = re.search(r"\[([^\[\]]{1,12})\]$", self.frame)
+        return found[1] if found else ""
+
+    @property
+    def sentence(self) -> str:
+        """The world with its versions, for the head of a page."""
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        where = f" Pictures are distorted at this point: {self.distorted_at.rstrip('.')}." if self.distorted_at else ""
+        return f"The trials were made in the world {self.shown}{f' ({versions})' if versions else ''}.{where}"
 
     @property
     def is_embedded(self) -> bool:
@@ -57,12 +82,34 @@ def world_of(about: Mapping[str, Any]) -> RecordedWorld | None:
         return None
     entry = entry if isinstance(entry, Mapping) else {"name": entry}
     description = _mapping(entry.get("description"))
-    frame = description.get("frame")
+    frame, where, action = (
+        description.get("frame"),
+        description.get("distorted_at"),
+        _mapping(description.get("action")),
+    )
+    columns = action.get("columns")
     return RecordedWorld(
         one_line(entry.get("name") or "unnamed", _LENGTH),
         _texts(description.get("versions")),
         one_line(frame, _LENGTH) if isinstance(frame, str) else "",
+        one_line(where, 400) if isinstance(where, str) else "",
+        one_line(action.get("form") or "tool_deltas", _LENGTH),
+        tuple(
+            f"{one_line(column.get('name') or '?', 40)} [{one_line(column.get('unit') or '1', 12)}]"
+            for column in (columns if isinstance(columns, list) else ())
+            if isinstance(column, Mapping)
+        ),
     )
+
+
+def in_brief(about: Mapping[str, Any]) -> dict[str, Any]:
+    """A run.json as settings are shown: of its world's description without cameras, tasks and columns of actions."""
+    entry = about.get("world")
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("description"), Mapping):
+        return dict(about)
+    long = ("cameras", "tasks", "action", "abilities")
+    brief = {name: value for name, value in entry["description"].items() if name not in long}
+    return {**about, "world": {**entry, "description": brief}}
 
 
 def place_of(about: Mapping[str, Any]) -> RecordedWorld | None:
@@ -125,10 +172,9 @@ def version_sentences(first: RecordedWorld, second: RecordedWorld, names: tuple[
         other = second.versions.get(package, one)
         if one != other:
             known = f": {why}, so" if (why := SIMULATORS.get(package)) else ", so"
-            versions = one_line(one, _LENGTH), one_line(other, _LENGTH)
             found.append(
-                f"{first.shown[:1].upper()}{first.shown[1:]} ran with {one_line(package, _LENGTH)} {versions[0]} in "
-                f"{names[0]} and {versions[1]} in {names[1]}{known} a difference between these runs may be the "
+                f"{first.shown[:1].upper()}{first.shown[1:]} ran with {package} {one} in "
+                f"{names[0]} and {other} in {names[1]}{known} a difference between these runs may be the "
                 "simulator's."
             )
     return found
@@ -149,4 +195,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {str(name): str(text) for name, text in _mapping(value).items()}
+    return {one_line(name, _LENGTH): one_line(text, _LENGTH) for name, text in _mapping(value).items()}

@@ -141,6 +141,8 @@ def _with_beside(output: Output, spread: Mapping[tuple[str, str], Spread]) -> di
 def _spread(scenes: Sequence[Output]) -> Spread:
     chunks = [(one.chunks[0], other.chunks[0]) for one, other in scene_pairs(scenes) if one.chunks and other.chunks]
     alike = [(one, other) for one, other in chunks if one.frame == other.frame]
+    if not chunks and sum("decision" in one.scores.get("decision", {}) for one in scenes) > 1:
+        return Spread(None, "its decisions are rows, of which no spread is computed")
     if not alike:
         return Spread(None, "its task has no two scenes with an undistorted decision")
     decision = score_batch([one for one, _ in alike], [other for _, other in alike]).total

@@ -9,6 +9,7 @@ from typing import Any
 
 from merton.pages.words import flat
 from merton.results import trial_files
+from merton.results.recorded_world import in_brief
 from merton.results.records import AgentRecord, ExperimentRecord
 from merton.results.store import ResultStore
 from merton.results.text import MISSING, one_line
@@ -89,7 +90,7 @@ def settings(store: ResultStore, run: Path | None) -> Settings:
     own |= design if isinstance(design, Mapping) else {}
     if of_episodes:  # the program decides tasks and scenes
         own = {key: value for key, value in own.items() if key != "tasks"} | {"source": facts.get("source")}
-    system = {key: value for key, value in facts.items() if key not in NO_SETTINGS and key != "seed"}
+    system = {key: value for key, value in in_brief(facts).items() if key not in NO_SETTINGS and key != "seed"}
     system |= {MODELS: _entries(facts.get(MODELS))}
     return Settings(_flat(own | {"seed": facts.get("seed")}), agents, _flat(system))
 

@@ -11,10 +11,11 @@ from typing import Any
 import cv2
 import numpy as np
 
+from merton.results.recorded_world import RecordedWorld, world_of
 from merton.results.records import Outcome, TrialRecord
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, trial_detail
-from merton.study.gallery import path_of
+from merton.results.trial_files import first_frame, jpeg, json_object, trial_detail
+from merton.study.paths import path_of
 
 EXAMPLES = {Outcome.SUCCESS: "success", Outcome.FAILURE: "deviation", Outcome.EMERGENCY_STOP: "emergency stop"}
 """Outcome to its name in Fig. 9 of the paper."""
@@ -29,6 +30,7 @@ class Example:
     Attributes:
         pictures: JPEG of the first reference and distorted view, in base64; empty if there is none.
         paths: positions of the tool in `base_link` [m], of the reference run and of this one.
+        world: that the run was made in, whose frame the paths are in; None for the cell.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Example:
     camera: str
     pictures: tuple[str, str]
     paths: tuple[tuple[tuple[float, float, float], ...], tuple[tuple[float, float, float], ...]]
+    world: RecordedWorld | None = None
 
 
 def examples(run: Path, records: Iterable[TrialRecord], compared: Container[str]) -> Iterator[Example]:
@@ -55,6 +58,7 @@ def examples(run: Path, records: Iterable[TrialRecord], compared: Container[str]
         run: the run's folder; a trial without files there is no example.
         records: of any trials; those of the run whose ids are in `compared` count.
     """
+    world = world_of(json_object(run / "run.json") or {})
     mine = [record for record in records if record.id in compared]
 
     def order(record: TrialRecord) -> tuple[Any, ...]:
@@ -66,11 +70,13 @@ def examples(run: Path, records: Iterable[TrialRecord], compared: Container[str]
         for record in sorted((item for item in mine if item.outcome is outcome), key=order):
             detail = trial_detail(run, record)
             if detail is not None:
-                yield _example(run, record, detail, kind)
+                yield _example(run, record, detail, kind, world)
                 break
 
 
-def _example(run: Path, record: TrialRecord, detail: Mapping[str, Any], kind: str) -> Example:
+def _example(
+    run: Path, record: TrialRecord, detail: Mapping[str, Any], kind: str, world: RecordedWorld | None
+) -> Example:
     frame = first_frame(detail)
     return Example(
         kind,
@@ -87,7 +93,8 @@ def _example(run: Path, record: TrialRecord, detail: Mapping[str, Any], kind: st
         one_line(record.error_message, 200),
         one_line(str(frame.get("camera", "camera")), 20),
         (_small(jpeg(run, record, frame.get("reference"))), _small(jpeg(run, record, frame.get("distorted")))),
-        (_thinned(detail, "reference_path"), _thinned(detail, "path")),
+        (_thinned(detail, "reference_path", world), _thinned(detail, "path", world)),
+        world,
     )
 
 
@@ -106,8 +113,10 @@ def _small(content: bytes | None) -> str:
     return base64.b64encode(small.tobytes()).decode()
 
 
-def _thinned(detail: Mapping[str, Any], key: str) -> tuple[tuple[float, float, float], ...]:
-    points = path_of(detail, key)
+def _thinned(
+    detail: Mapping[str, Any], key: str, world: RecordedWorld | None
+) -> tuple[tuple[float, float, float], ...]:
+    points = path_of(detail, key, world)
     if len(points) > PATH_POINTS:
         points = points[np.linspace(0, len(points) - 1, PATH_POINTS).round().astype(int)]
     return tuple((round(x, 4), round(y, 4), round(z, 4)) for x, y, z in points.tolist())

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from merton.pages.svg import marker, tag
 from merton.pages.words import number, readable
-from merton.study.figures import Path3, trajectory, window_of
+from merton.study.paths import Path3, pictures
 
 if TYPE_CHECKING:
     from merton.study.execution_study import Example, TypeMean
@@ -76,10 +76,10 @@ def scatter(
     )
 
 
-def example_paths(example: Example) -> Markup:
-    """The tool's path from above: the reference run's dotted, this one's solid."""
+def example_paths(example: Example) -> tuple[Markup, str] | None:
+    """The path from above, or in the frame of another world, with its caption; None where that has no path."""
     reference, distorted = (_path(points) for points in example.paths)
-    return trajectory(reference, distorted, "top", window_of((reference, distorted)))
+    return next(iter(pictures(reference, distorted, example.world)), None)
 
 
 def _path(points: Sequence[tuple[float, float, float]]) -> Path3:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,6 @@ LEVELS = range(6)
 
 SHARE_WIDTH = 160.0
 SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-Path3 = NDArray[np.float64]
-"""Positions of the tool centre point in `base_link`, shape (n, 3) [m]."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +49,6 @@ class Series:
     label: str
     index: int
     points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Window:
-    """The part of space that a trajectory picture shows, in `base_link`: (low, high) corners, shape (3,) each [m]."""
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
 
 
 def line_chart(
@@ -207,77 +196,3 @@ def loss_bar(mean: float, interval: Interval, title: str, width: float = 220.0) 
         tag("line", x1=x(0.0), x2=x(0.0), y1=0, y2=18, class_="grid"),
     ]
     return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=title)
-
-
-def window_of(paths: Iterable[Path3]) -> Window:
-    """A window around paths and the table top (z = 0): 6 cm to spare, and at least half a metre wide and deep."""
-    points = np.concatenate([np.zeros((0, 3)), *paths])
-    if not len(points):
-        points = np.array([[0.5, 0.0, 0.0]])
-    low, high = points.min(axis=0) - 0.06, points.max(axis=0) + 0.06
-    low[2], high[2] = min(low[2], -0.06), max(high[2], 0.2)
-    spare = np.maximum(0.0, 0.5 - (high - low)) / 2 * (1.0, 1.0, 0.0)
-    return Window(low - spare, high + spare)
-
-
-def trajectory(
-    reference: Path3,
-    distorted: Path3,
-    view: str,
-    window: Window,
-    width: float = 424.0,
-    height: float = 240.0,
-) -> Markup:
-    """The tool's path in the reference and in the distorted run, seen from "top" or from the "side".
-
-    From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot
-    stands left, forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart, to one scale.
-    """
-    across, up, sign = (1, 0, -1.0) if view == "top" else (0, 2, 1.0)
-    spans = {0: (window.low[0], window.high[0]), 1: (window.low[1], window.high[1]), 2: (window.low[2], window.high[2])}
-    (a_low, a_high), (u_low, u_high) = spans[across], spans[up]
-    scale = min(width / (a_high - a_low), height / (u_high - u_low))
-    a_center, u_center = (a_low + a_high) / 2, (u_low + u_high) / 2
-
-    def x(value: float) -> float:
-        return float(width / 2 + sign * scale * (value - a_center))
-
-    def y(value: float) -> float:
-        return float(height / 2 - scale * (value - u_center))
-
-    parts = []
-    half_a, half_u = width / 2 / scale, height / 2 / scale
-    for line in range(math.ceil((a_center - half_a) * 10), math.floor((a_center + half_a) * 10) + 1):
-        parts.append(tag("line", x1=x(line / 10), x2=x(line / 10), y1=0, y2=height, class_="grid"))
-    for line in range(math.ceil((u_center - half_u) * 10), math.floor((u_center + half_u) * 10) + 1):
-        parts.append(tag("line", x1=0, x2=width, y1=y(line / 10), y2=y(line / 10), class_="grid"))
-    if view == "side":
-        parts.append(tag("rect", x=0, y=y(0.0), width=width, height=max(height - y(0.0), 0.0), class_="table"))
-        parts.append(tag("text", "table", x=8, y=min(y(0.0) + 14, height - 4)))
-    labels = ("seen from above", "forward ↑") if view == "top" else ("seen from the right", "forward →")
-    parts += [
-        tag("text", labels[0], x=8, y=16),
-        tag("text", labels[1], x=width - 8, y=16, text_anchor="end"),
-        tag("text", "grid 10 cm", x=width - 8, y=height - 7, text_anchor="end"),
-    ]
-    if len(reference) and len(distorted):
-        ends = {"x1": x(reference[-1, across]), "y1": y(reference[-1, up])}
-        parts.append(tag("line", **ends, x2=x(distorted[-1, across]), y2=y(distorted[-1, up]), class_="miss"))
-    for path, kind in ((reference, "reference"), (distorted, "distorted")):
-        if not len(path):
-            continue
-        corners = " ".join(f"{x(point[across]):.1f},{y(point[up]):.1f}" for point in path)
-        end = {"cx": x(path[-1, across]), "cy": y(path[-1, up])}
-        parts.append(tag("polyline", points=corners, class_=f"path {kind}"))
-        parts.append(tag("circle", **end, r=6.5 if kind == "reference" else 4.5, class_=f"end {kind}"))
-    start = next((path[0] for path in (distorted, reference) if len(path)), None)
-    if start is not None:
-        parts.append(tag("circle", cx=x(start[across]), cy=y(start[up]), r=4, class_="start"))
-    label = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
-    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=label)
-
-
-def _miss(reference: Path3, distorted: Path3) -> str:
-    if not len(reference) or not len(distorted):
-        return ""
-    return f"the distorted run ends {100 * np.linalg.norm(reference[-1] - distorted[-1]):.1f} cm from the reference run"

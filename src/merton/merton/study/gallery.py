@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
 from merton.pages.words import marked
+from merton.results.recorded_world import RecordedWorld
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.text import one_line
 from merton.results.trial_files import film, first_frame, jpeg, shown_answers, trial_detail
-from merton.study import clips, figures
+from merton.study import clips, paths
 from merton.study.losses import Group
 
 PICTURE_BUDGET = 9_000_000
@@ -24,7 +24,6 @@ PICTURE_BUDGET = 9_000_000
 CLIPS_SHOWN = 6
 """Cards with a film; a page with one of all 30 distortions would be too large."""
 
-PATH_POINTS = 200
 CELL_PX = (424, 240)
 
 
@@ -38,7 +37,7 @@ class Card:
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
         size_px: width and height of the pictures; those of the cell's cameras where they are not known.
         answers: to the reference image, and to the distorted one with the differences in <mark>.
-        paths: the tool's path from above and from the side.
+        paths: pictures of the path with their captions (`merton.study.paths.pictures`).
         film: data URI of the film of both runs; None until `merton video` has made it.
         clip: without a film, data URI of the views of all steps, undistorted run and distorted run side by side; None
             for one view.
@@ -49,7 +48,7 @@ class Card:
     camera: str
     pictures: tuple[str | None, str | None]
     answers: tuple[str, Markup]
-    paths: tuple[Markup, Markup]
+    paths: Sequence[tuple[Markup, str]]
     film: str | None
     clip: str | None
     size_px: tuple[int, int] = CELL_PX
@@ -77,12 +76,20 @@ def chosen(
     return [pair for pair in found if pair is not None]
 
 
-def build(run: Path, trials: Sequence[tuple[TrialRecord, Mapping[str, Any]]]) -> list[Card]:
-    """A card for each of `chosen`; the first `CLIPS_SHOWN` move, and all have pictures up to `PICTURE_BUDGET`."""
+def build(
+    run: Path, trials: Sequence[tuple[TrialRecord, Mapping[str, Any]]], world: RecordedWorld | None = None
+) -> list[Card]:
+    """A card for each of `chosen`; the first `CLIPS_SHOWN` move, and all have pictures up to `PICTURE_BUDGET`.
+
+    Args:
+        run: its folder.
+        trials: with their trial.json.
+        world: that they were made in; None for the cell.
+    """
     left = PICTURE_BUDGET
     cards: list[Card] = []
     for record, detail in trials:
-        card = _card(run, record, detail, moving=len(cards) < CLIPS_SHOWN)
+        card = _card(run, record, detail, world, moving=len(cards) < CLIPS_SHOWN)
         left -= sum(len(picture) for picture in (*card.pictures, card.film, card.clip) if picture)
         cards.append(card if left >= 0 else replace(card, pictures=(None, None), film=None, clip=None))
     return cards
@@ -104,9 +111,8 @@ def _instructive(
     return None
 
 
-def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: bool) -> Card:
-    reference, distorted = path_of(detail, "reference_path"), path_of(detail, "path")
-    window = figures.window_of((reference, distorted))
+def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], world: RecordedWorld | None, moving: bool) -> Card:
+    reference, distorted = (paths.path_of(detail, key, world) for key in ("reference_path", "path"))
     frame = first_frame(detail)
     before, after = (jpeg(run, record, frame.get(side)) for side in ("reference", "distorted"))
     reference_answer, distorted_answer = shown_answers(detail)
@@ -117,10 +123,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: boo
         camera=one_line(frame.get("camera", "camera"), 20),
         pictures=(_picture(before), _picture(after)),
         answers=(reference_answer, marked(reference_answer, distorted_answer)),
-        paths=(
-            figures.trajectory(reference, distorted, "top", window),
-            figures.trajectory(reference, distorted, "side", window),
-        ),
+        paths=paths.pictures(reference, distorted, world),
         film=None if content is None else _webp(content),
         clip=_clip(run, record, detail, frame.get("camera")) if moving and content is None else None,
         size_px=_size_px(before),
@@ -161,17 +164,3 @@ def _views(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: ob
 
 def _picture(content: bytes | None) -> str | None:
     return None if content is None else f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
-
-
-def path_of(detail: Mapping[str, Any], key: str) -> figures.Path3:
-    """A path of a trial, thinned to `PATH_POINTS` and kept within reach of any arm; empty if it is not one."""
-    try:
-        points = np.asarray(detail.get(key) or [], dtype=np.float64)
-    except (TypeError, ValueError):
-        points = np.zeros(0)
-    if points.ndim != 2 or points.shape[1] != 3:
-        return np.zeros((0, 3))
-    points = points[np.isfinite(points).all(axis=1)].clip(-2.0, 2.0)
-    if len(points) > PATH_POINTS:
-        points = points[np.linspace(0, len(points) - 1, PATH_POINTS).round().astype(int)]
-    return points

@@ -12,13 +12,14 @@ from markupsafe import Markup
 
 from merton.pages.svg import tag
 from merton.pages.words import readable
+from merton.results.recorded_world import RecordedWorld, world_of
 from merton.results.records import TrialRecord
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, shown_text, trial_detail
+from merton.results.trial_files import first_frame, jpeg, json_object, shown_text, trial_detail
 from merton.statistics.intervals import Interval
 from merton.statistics.sequential import anytime_interval
-from merton.study.gallery import path_of
 from merton.study.gate import Judgement, Pair
+from merton.study.paths import path_of
 
 WIDTH = 720.0
 _POINTS = 200  # of the course: more cannot be told apart
@@ -127,7 +128,8 @@ def worst_scene(run: Path, pair: Pair | None) -> Markup:
         parts.append(_text(label, left + 2, top + 16, "start", _QUIET))
         if picture is not None:
             parts.append(tag("image", href=picture, x=left, y=top + 24.0, width=width, height=height))
-    parts += _paths(candidate, baseline, (20.0 + width, 60.0), (width, height))
+    world = world_of(json_object(run / "run.json") or {})
+    parts += _paths(candidate, baseline, world, (20.0 + width, 60.0), (width, height))
     if pair[0].error_message:
         message = f"candidate: {one_line(pair[0].error_message, 100)}"
         parts.append(_text(message, 12, 2 * height + 148, "start"))
@@ -140,12 +142,26 @@ def _ending(record: TrialRecord) -> str:
 
 
 def _paths(
-    candidate: Mapping[str, Any], baseline: Mapping[str, Any], corner: tuple[float, float], size: tuple[float, float]
+    candidate: Mapping[str, Any],
+    baseline: Mapping[str, Any],
+    world: RecordedWorld | None,
+    corner: tuple[float, float],
+    size: tuple[float, float],
 ) -> list[Markup]:
-    """The paths of both tools from above, forward up and left to the left, as the top camera sees them."""
+    """The paths of both tools from above, forward up and left to the left, as the top camera sees them.
+
+    Of another world its x to the right and its y up, and nothing where no path is known.
+    """
     (left, top), (width, height) = corner, size
-    paths = [path_of(detail, "path")[:, :2] for detail in (candidate, baseline)]
-    label = "the tools from above: candidate red, baseline blue"
+    paths = [path_of(detail, "path", world)[:, :2] for detail in (candidate, baseline)]
+    if world is None:  # x is forward, y is to the left
+        paths, least = [np.column_stack([-path[:, 1], path[:, 0]]) for path in paths], 0.1
+    elif not any(map(len, paths)):
+        return []
+    else:
+        least = 1e-9
+    where = "the tools from above" if world is None else f"x → and y ↑ in {world.frame}"
+    label = f"{where}: candidate red, baseline blue"
     parts = [
         _text(label, left + 2, top + 16, "start", _QUIET),
         tag("rect", x=left, y=top + 24, width=width, height=height, fill="none", stroke=_GRID),
@@ -154,12 +170,12 @@ def _paths(
     if not len(points):
         return parts
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
-    scale = min(0.85 * height, 0.85 * width) / max(float(np.ptp(points, axis=0).max()), 0.1)
+    scale = min(0.85 * height, 0.85 * width) / max(float(np.ptp(points, axis=0).max()), least)
     for path, color in zip(paths, (_LIMIT, _LINE), strict=True):
         if not len(path):
             continue
-        x = left + width / 2 - scale * (path[:, 1] - middle[1])
-        y = top + 24.0 + height / 2 - scale * (path[:, 0] - middle[0])
+        x = left + width / 2 + scale * (path[:, 0] - middle[0])
+        y = top + 24.0 + height / 2 - scale * (path[:, 1] - middle[1])
         corners = " ".join(f"{across:.1f},{up:.1f}" for across, up in zip(x, y, strict=True))
         parts.append(tag("polyline", points=corners, fill="none", stroke=color, stroke_width=2))
         parts.append(tag("circle", cx=float(x[-1]), cy=float(y[-1]), r=5, fill=color))

@@ -22,6 +22,7 @@ from merton.results import export, trial_files
 from merton.results.losses import Loss, by_agent
 from merton.results.metrics import METRICS
 from merton.results.parquet import metadata, read_schema
+from merton.results.recorded_world import in_brief, world_of
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import places, printable
@@ -146,11 +147,12 @@ def render(
     lookers = [agent for agent in agents if agent not in blind]
     lost = by_agent(records)
     leading = None if found_thresholds else leading_drop(lost, blind)
-    shown, of_episodes = measured(facts, records), trial_files.is_of_episodes(facts)
+    shown, of_episodes, world = measured(facts, records), trial_files.is_of_episodes(facts), world_of(facts)
+    has_distance = world is None or any(record.distance_m is not None for record in records)
     study = execution_study.execution_study(run, records) if lookers and "execution" in shown else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.of_episodes(facts, board) if of_episodes else floors.floors(recorded, board, blind)
-    cards = gallery.build(run, _gallery_trials(run, records, lost, blind))
+    cards = gallery.build(run, _gallery_trials(run, records, lost, blind), world)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -158,6 +160,8 @@ def render(
             facts=facts,
             when=date_and_time(facts.get("created")),
             shown_stages=shown,
+            world=world,
+            has_distance=has_distance,
             **_kind_of_run(run, facts, records, of_episodes),
             headline=headline(board, lost, found_thresholds, planned, blind),
             size=size(board, facts.get("wall_s"), blind),
@@ -190,11 +194,11 @@ def render(
             easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=sections.mastery(board.agents, rated),
-            **_scatter(records, ("success", *shown) if of_episodes else tuple(VALUES)),
+            **_scatter(records, ("success", *shown) if of_episodes or world else tuple(VALUES)),
             files=run_files.present(run),
             added_references=run_files.added_references(run),
             **_pairs(records),
-            trials=trial_table.table(run, records, lookers or agents, of_episodes),
+            trials=trial_table.table(run, records, lookers or agents, of_episodes, world, has_distance),
             run_name=run.name,
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
@@ -202,8 +206,8 @@ def render(
 
 
 def measured(facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> tuple[str, ...]:
-    """The stages that a page speaks of: all of an experiment's; of episodes those that some trial has a score of."""
-    if not trial_files.is_of_episodes(facts):
+    """The stages that a page speaks of: all of an experiment in the cell; else those that some trial has a score of."""
+    if not trial_files.is_of_episodes(facts) and world_of(facts) is None:
         return STAGES
     return tuple(stage for stage in STAGES if any(getattr(record, stage) is not None for record in records))
 
@@ -223,7 +227,9 @@ def _kind_of_run(
         "is_of_episodes": of_episodes,
         "episode_notes": episode_notes.episode_notes(facts, records),
         "told": episode_notes.told(facts),
-        "provenance": flat({key: facts[key] for key in facts if not (of_episodes and key in NOT_SHOWN)}),
+        "provenance": flat(
+            {key: told for key, told in in_brief(facts).items() if not (of_episodes and key in NOT_SHOWN)}
+        ),
         "plan_file": plan,
         "experiment": _experiment_text(run / plan),
     }
@@ -308,6 +314,7 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
             stage_scores={},
             decision_by_study_range=(),
             models_open=True,
+            world=None,
             source=Path(scores).name,
             count=len(table.score),
             distortions=_distortions(Path(scores)),
