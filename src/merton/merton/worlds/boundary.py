@@ -28,14 +28,21 @@ STATE = frozenset(RobotState.__dataclass_fields__) - {"time_ns"}
 
 
 class Given:
-    """Values that the world `name` gave, at a place such as "row 12 of task push, scene 3"."""
+    """Checks of the values that a world gave.
 
-    def __init__(self, name: str, place: str) -> None:
-        self._name, self._place = name, place
+    Args:
+        name: of the world.
+        trial: such as "task push, scene 3"; "" before one has begun.
+        row: the last one that was carried out.
+    """
+
+    def __init__(self, name: str, trial: str, row: int) -> None:
+        self._name, self._trial, self._row = name, trial, row
 
     def fault(self, what: str, found: object) -> InfrastructureError:
         """The error for a value that is not what it must be."""
-        return InfrastructureError(f"world {self._name!r} gave {found} at {self._place}: {what}")
+        place = f"row {self._row} of {self._trial}" if self._trial else "its start"
+        return InfrastructureError(f"world {self._name!r} gave {found} at {place}: {what}")
 
     def numbers(self, field: str, value: object, shape: tuple[int | None, ...] | None) -> Array:
         """Finite float64 of a shape; None there is any length, and None for the shape any shape."""
@@ -50,6 +57,15 @@ class Given:
             index = f"[{', '.join(map(str, where))}]" if where else ""
             raise self.fault("only finite numbers are usable", f"{found[where]} in {field}{index}")
         return found
+
+    def path(self, value: object, rows: int) -> Array:
+        """The points (rows, 3) after each of the last rows, or (0, 3)."""
+        if not isinstance(value, np.ndarray) or value.shape not in ((rows, 3), (0, 3)):
+            raise self.fault(f"a path has a point (3,) for each of {rows} rows, or none", _kind(value))
+        points = []
+        for row, point in enumerate(value, self._row - rows + 1):
+            points.append(Given(self._name, self._trial, row).numbers("point", point, (3,)))
+        return np.reshape(points, (-1, 3))
 
     def share(self, field: str, value: object) -> float:
         """A number 0..1."""

@@ -33,7 +33,7 @@ MOST_DIFFERENCES = 5
 class Snapshot:
     """A state that the host keeps, under a number, for as long as this object lives."""
 
-    def __init__(self, number: int, link: Link, place: tuple[str, int, str], dropped: deque[int]) -> None:
+    def __init__(self, number: int, link: Link, place: tuple[str, int], dropped: deque[int]) -> None:
         self.number, self.link, self.place = number, link, place
         weakref.finalize(self, dropped.append, number).atexit = False
 
@@ -61,11 +61,12 @@ class HostedWorld:
         deadline_s: float = DEADLINE_S,
     ) -> None:
         self.name = name
-        self._place, self._description, self._deadline_s = place, expected, deadline_s
+        self._place, self._description = place, expected
+        self.deadline_s = deadline_s
         self._link: Link | None = None
         self._trial = ""  # "task push, scene 3" while one is under way
         self._rows = 0
-        self._state, self._judged, self._ended = RobotState(), Judged(False), ""
+        self._state, self._judged = RobotState(), Judged(False)
         self._dropped: deque[int] = deque()
 
     @property
@@ -109,7 +110,7 @@ class HostedWorld:
             self._drop_link()
         self._started()
         reply = self._ask("reset", task=task, scene=int(scene))
-        self._trial, self._rows, self._ended = f"task {task}, scene {scene}", 0, ""
+        self._trial, self._rows = f"task {task}, scene {scene}", 0
         self._take_in(reply)
         with self._given() as given:
             return given.text("the instruction", reply.get("instruction"))
@@ -142,15 +143,14 @@ class HostedWorld:
         reply = self._ask_in_trial("carry_out", rows=asked)
         with self._given() as given:
             done = given.whole("rows", reply.get("rows"), len(asked))
-            self._ended = given.text("ended", reply.get("ended"))
-            if done < len(asked) and not self._ended:
+            ended = given.text("ended", reply.get("ended"))
+            if done < len(asked) and not ended:
                 raise given.fault("a trial that goes on carries out every row", f"{done} of {len(asked)} rows")
-            points = given.numbers("points", reply.get("points"), (None, 3))
-            if len(points) not in (0, done):
-                raise given.fault("each row has a point, or none has", f"{len(points)} points of {done} rows")
         self._rows += done
+        with self._given() as given:
+            points = given.path(reply.get("points"), done)
         self._take_in(reply)
-        return Carried(done, points, self._ended)
+        return Carried(done, points, ended)
 
     def state(self) -> RobotState:
         """As `World.state`; it came with the last reply."""
@@ -169,7 +169,7 @@ class HostedWorld:
         with self._given() as given:
             number = given.whole("the snapshot", reply.get("snapshot"), 2**62)
         assert self._link is not None
-        return Snapshot(number, self._link, (self._trial, self._rows, self._ended), self._dropped)
+        return Snapshot(number, self._link, (self._trial, self._rows), self._dropped)
 
     def load(self, snapshot: Any) -> None:
         """As `ForkableWorld.load`; InfrastructureError for a snapshot of a process that has ended since."""
@@ -179,7 +179,7 @@ class HostedWorld:
         if self._link is None or snapshot.link is not self._link:
             raise InfrastructureError(f"world {self.name!r}: the process of the snapshot has ended")
         reply = self._ask("load", snapshot=snapshot.number)
-        self._trial, self._rows, self._ended = snapshot.place
+        self._trial, self._rows = snapshot.place
         self._take_in(reply)
 
     def expert(self, rows: int) -> Array:
@@ -243,7 +243,7 @@ class HostedWorld:
             raise InfrastructureError(f"world {self.name!r} has no process: reset begins a trial anew")
         dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
         try:
-            return self._link.ask(do, self._deadline_s, drop=dropped, **arguments)
+            return self._link.ask(do, self.deadline_s, drop=dropped, **arguments)
         except BaseException:
             self._trial = ""
             if not self._link.is_alive():
@@ -273,7 +273,7 @@ class HostedWorld:
     def _given(self) -> Iterator[Given]:
         """Around checks of a reply: one that fails ends the trial."""
         try:
-            yield Given(self.name, f"row {self._rows} of {self._trial}" if self._trial else "its start")
+            yield Given(self.name, self._trial, self._rows)
         except InfrastructureError:
             self._trial = ""
             raise

@@ -42,7 +42,7 @@ class Program:
     """A world in a process that is started for it.
 
     Attributes:
-        interpreter: of the world's virtual environment, such as "~/.merton/libero/bin/python".
+        interpreter: of the world's virtual environment, such as "/opt/libero/bin/python".
         world: "FILE:CLASS", whose file is a path or one of `merton.worlds.hosted`; or "module:CLASS".
         settings: arguments of the class, JSON values.
         environment: variables of the process, beside those of this one.

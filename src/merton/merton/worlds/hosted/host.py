@@ -29,7 +29,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or __package__:  # else it was started by its path
     from merton.worlds.hosted.world_requests import Hosted, HostError, described
     from merton.worlds.hosted.world_wire import LONGEST_GREETING, READY, TOKEN, VERSION, Closed, Wire, WireError
 else:
@@ -199,6 +199,7 @@ def main() -> int:
         end_with_parent()
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # for what the world's libraries print, too
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.setdefault("MUJOCO_GL", "egl")
     if os.environ["MUJOCO_GL"] in ("egl", "osmesa"):
         os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])

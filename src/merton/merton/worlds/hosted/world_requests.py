@@ -53,7 +53,7 @@ class Hosted:
         self._snapshots: dict = {}
         self._count = 0
         self._max_rows: dict = {}
-        self._requests = {
+        self._requests: dict = {
             "describe": self.describe,
             "reset": self.reset,
             "look": self.look,

@@ -91,15 +91,12 @@ class Wire:
             WireError: what came is no message; the connection is of no further use.
         """
         end_s = None if limit_s is None else time.monotonic() + limit_s
-        head = bytearray(len(MAGIC) + 4)
-        self._fill(head, end_s)
-        if head[: len(MAGIC)] != MAGIC:
-            raise WireError(f"what came is no frame: it begins with {bytes(head)!r}")
-        (length,) = struct.unpack(">I", head[len(MAGIC) :])
+        if (magic := self._read(len(MAGIC), end_s)) != MAGIC:
+            raise WireError(f"what came is no frame: it begins with {bytes(magic)!r}")
+        (length,) = struct.unpack(">I", self._read(4, end_s))
         if length > longest_header:
             raise WireError(f"a header of {length} bytes came, of at most {longest_header}")
-        header = bytearray(length)
-        self._fill(header, end_s)
+        header = self._read(length, end_s)
         try:
             read = json.loads(header.decode("utf-8"))
             message, kinds = read["message"], [(str(dtype), tuple(shape)) for dtype, shape in read["arrays"]]
@@ -128,6 +125,11 @@ class Wire:
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+    def _read(self, count: int, end_s: float | None) -> bytearray:
+        found = bytearray(count)
+        self._fill(found, end_s)
+        return found
 
     def _fill(self, buffer: Any, end_s: float | None) -> None:
         view, done = memoryview(buffer), 0
@@ -189,6 +191,6 @@ def _check_sizes(kinds: list[Any], most: int) -> None:
             raise WireError(f"an array of dtype {dtype!r} and {len(shape)} axes came")
         if not all(type(length) is int and 0 <= length < 2**40 for length in shape):
             raise WireError(f"an array of shape {shape!r} came")
-        total += math.prod(shape) * np.dtype(dtype).itemsize
+        total += math.prod(max(length, 1) for length in shape) * np.dtype(dtype).itemsize  # as numpy bounds it
     if total > most:
         raise WireError(f"arrays of {total} bytes came, of at most {most}")
