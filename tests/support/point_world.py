@@ -146,3 +146,8 @@ class Mute:
 
     def success(self) -> bool:
         return False
+
+
+class Boastful(Mute):
+    def describe(self) -> dict:
+        return {**super().describe(), "abilities": ["fork"]}

@@ -40,7 +40,7 @@ GREETING_S = 10.0
 """A connection that has not said who it is by then is closed [s]."""
 MOST_WAITING = 16
 """Connections that have not yet said who they are; beyond them new ones are closed."""
-FREE_S = 2.0
+FREE_S = 1.0
 """A client that comes while another is served is turned away after so long [s]: that one may just be leaving."""
 
 
