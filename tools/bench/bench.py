@@ -263,6 +263,15 @@ def proxy() -> dict[str, Any]:
     return from_script("proxy_bench.py")
 
 
+def worlds() -> dict[str, Any]:
+    """Milliseconds that a world in a process of its own adds to a request; the world itself does nothing.
+
+    `chunk`: ten rows, with the state afterwards; `look`: a picture of 256x256 pixels; `fork`: save and load; `busy`:
+    beside a process per core that computes without end. See `world_bench.py`.
+    """
+    return from_script("world_bench.py")
+
+
 def loop_over_ros() -> dict[str, Any]:
     """Processor seconds of a trial of `merton run`, by node, and of the same trials in one process."""
     return from_script("loop_cpu.py")
@@ -300,6 +309,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "growth": growth,
     "people": people,
     "proxy": proxy,
+    "worlds": worlds,
     "protocols": protocols,
     "trials": trials,
     "stop_latency": stop_latency,

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
-from merton.errors import InfrastructureError
+from merton.errors import LONGEST_REASON, InfrastructureError
 from merton.processes import ONE_THREAD
 from merton.results.text import one_line
 from merton.worlds.hosted import world_wire
@@ -31,6 +31,8 @@ GREETING_S = 20.0
 """Until a host answers a greeting [s]; it may be at work for a client that is just leaving."""
 LEAVE_S = 5.0
 """For a process to end by itself [s], and then again after it was asked to by a signal."""
+REFUSED, OWN = 2, "host: "
+"""Exit status of a host that cannot serve its world, and the beginning of the line with the reason."""
 LAST_LINES = 20
 """Lines of a process's standard error that are kept."""
 OTHERS = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONSAFEPATH", "VIRTUAL_ENV", TOKEN})
@@ -132,7 +134,6 @@ class Link:
             raise InfrastructureError(f"world {self._name!r} failed at {do}: {error}") from None
         except BaseException as error:
             self._fail(do, error, limit_s)
-            raise AssertionError from error  # _fail always raises
 
     def close(self) -> None:
         """End the connection, and the process: it may end by itself, is asked by a signal, then killed."""
@@ -150,29 +151,29 @@ class Link:
         if isinstance(reply, dict) and isinstance(reply.get("ok"), dict):
             return dict(reply["ok"])
         if isinstance(reply, dict) and isinstance(reply.get("error"), str):
-            raise _RefusedError(one_line(reply["error"], 1000))
+            raise _RefusedError(one_line(reply["error"], LONGEST_REASON))
         raise WireError("a reply has neither values nor an error")
 
-    def _fail(self, do: str, error: BaseException, limit_s: float) -> None:
-        """Close all and raise the error as InfrastructureError; what is not the host's own failure is passed on."""
+    def _fail(self, do: str, error: BaseException, limit_s: float) -> NoReturn:
+        """Close all and raise InfrastructureError; an error that is not the host's, such as Ctrl-C, is passed on."""
         process, self._process = self._process, None
         if self._wire is not None:
             self._wire.close()
             self._wire = None
+        reason = str(error)
         if isinstance(error, TimeoutError):
-            reason = f"it did not answer within {limit_s:g} s" + (", and its process was ended" if process else "")
+            reason = f"it did not answer within {limit_s:g} s"
+            if process is not None:
+                reason += f", and its process was ended{process.last_words()}"
         elif isinstance(error, WireError):
             reason = f"it broke the protocol: {error}"
         elif isinstance(error, Closed) and process is not None:
-            reason = process.how_it_ended() or str(error)
-        else:
-            reason = str(error)
+            reason = process.how_it_ended()
         if process is not None:
             process.kill()
-            reason += process.last_words()
-        if not isinstance(error, (TimeoutError, WireError, Closed, _RefusedError)):
-            raise error
-        raise InfrastructureError(f"world {self._name!r} failed at {do}: {reason}") from None
+        if isinstance(error, (TimeoutError, WireError, Closed, _RefusedError)):
+            raise InfrastructureError(f"world {self._name!r} failed at {do}: {reason}") from None
+        raise error
 
 
 class _RefusedError(Exception):
@@ -215,22 +216,23 @@ class _HostProcess:
             said = said[-4096:] + more
 
     def how_it_ended(self) -> str:
-        """The clause about the end of a process that has closed its connection; "" if it goes on."""
+        """Why a process has closed its connection or its output, in a clause."""
         try:
             code = self._process.wait(LEAVE_S)
         except subprocess.TimeoutExpired:
-            return ""
+            return f"its process closed the connection{self.last_words()}"
+        words = self.last_words()
+        if code == REFUSED and self._lines and self._lines[-1].startswith(OWN):
+            return one_line(self._lines[-1][len(OWN) :], LONGEST_REASON)
         if code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}"
-        return f"its process ended with exit status {code}"
+            return f"its process was ended by {signal.Signals(-code).name}{words}"
+        return f"its process ended with exit status {code}{words}"
 
     def last_words(self) -> str:
-        """The clause with the end of what the process wrote to standard error; "" if that was nothing."""
-        self._reader.join(1.0)  # a grandchild may hold the pipe open
-        lines = [line for line in self._lines if line.strip()]
-        said = [line.partition("host: ")[2] for line in lines if line.startswith("host: ")]
-        told = one_line(said[-1] if said else " | ".join(lines[-3:]), 1000)
-        return f": {told}" if told else ""
+        """What the process wrote last to standard error, behind a colon; "" if that was nothing."""
+        self._reader.join(0.2)  # what is on its way; the pipe of a process that goes on does not end
+        told = [line for line in self._lines if line.strip() and not line.startswith(OWN)]
+        return f": {one_line(' | '.join(told[-3:]), LONGEST_REASON)}" if told else ""
 
     def end(self) -> None:
         """After its connection was closed: wait, terminate, kill."""
