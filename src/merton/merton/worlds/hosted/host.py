@@ -39,7 +39,7 @@ else:
 GREETING_S = 10.0
 """A connection that has not said who it is by then is closed [s]."""
 MOST_WAITING = 16
-"""Connections that have not yet said who they are; beyond them new ones are closed."""
+"""Connections that have not yet said who they are, each with a thread; others wait until one has."""
 FREE_S = 1.0
 """A client that comes while another is served is turned away after so long [s]: that one may just be leaving."""
 
@@ -107,7 +107,7 @@ class Server:
         self.host, self.port = host, self._socket.getsockname()[1]
         self._token = token
         self._free = threading.Semaphore(1)
-        self._places = threading.BoundedSemaphore(MOST_WAITING)
+        self._places = threading.Semaphore(MOST_WAITING)
         self._guests: queue.Queue = queue.Queue()
 
     def run(self, hosted: Hosted, once: bool) -> None:
@@ -135,11 +135,9 @@ class Server:
 
     def _accept(self) -> None:
         while True:
+            self._places.acquire()
             connection, _ = self._socket.accept()
-            if self._places.acquire(blocking=False):
-                threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
-            else:
-                connection.close()
+            threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
 
     def _greet(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is gone says no goodbye
