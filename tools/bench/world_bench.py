@@ -83,7 +83,7 @@ def measured(world: HostedWorld, requests: int) -> dict[str, dict[str, float]]:
     """Kind of request to its quantiles."""
     world.reset("wait", 0)
     return {
-        "chunk": timed(lambda: world.carry_out(ROWS), requests),
+        "chunk": timed(lambda: world.carry_out_rows(ROWS), requests),
         "look": timed(lambda: world.look("front"), requests),
         "fork": timed(lambda: world.load(world.save()), requests),
     }

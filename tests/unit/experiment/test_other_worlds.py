@@ -144,9 +144,7 @@ def test_a_killed_process_costs_one_attempt_and_leaves_the_same_record(
     cut.take_step()
     assert ports.world.pid is not None
     os.kill(ports.world.pid, signal.SIGKILL)
-    with pytest.raises(
-        InfrastructureError, match="'point' failed at carry_out: its process was ended by SIGKILL"
-    ):
+    with pytest.raises(InfrastructureError, match="'point' failed at carry_out: its process was ended by SIGKILL"):
         cut.take_step()
     record = Runner(spec, run.id, ports, run.reference_run).run(trial).record
     assert {**vars(record), "wall_s": 0} == {**vars(known), "wall_s": 0}

@@ -64,7 +64,7 @@ def trial(own: HostedWorld, scene: int = 3, between: Callable[[], object] = lamb
         state = own.state()
         assert state.base_from_tool is not None
         assert state.extra is not None
-        carried = own.carry_out(SOME)
+        carried = own.carry_out_rows(SOME)
         found += [look.color.tobytes(), look.depth_m.tobytes(), state.base_from_tool.tobytes()]
         found += [state.extra["goal"].tobytes(), carried.points.tobytes(), repr(own.judged()).encode()]
         found += [own.things("above").tobytes(), own.expert(4).tobytes()]
@@ -101,7 +101,7 @@ def test_the_same_bytes_come_of_two_processes_and_of_a_trial_after_others(
 ) -> None:
     first = trial(shared)
     shared.reset("touch", 7)
-    shared.carry_out(SOME)
+    shared.carry_out_rows(SOME)
     assert trial(shared) == first == trial(started())
     assert trial(shared, scene=4) != first
 
@@ -112,7 +112,7 @@ def test_it_gives_what_the_class_itself_gives(shared: HostedWorld) -> None:
     shared.reset("reach", 5)
     for row in SOME:
         own.step(row)
-    carried = shared.carry_out(SOME)
+    carried = shared.carry_out_rows(SOME)
     assert carried.rows == len(SOME)
     assert carried.ended == ""
     assert carried.points[-1].tolist() == [*own.point.tolist(), 0.0]
@@ -128,35 +128,35 @@ def test_it_gives_what_the_class_itself_gives(shared: HostedWorld) -> None:
 
 def test_a_chunk_is_its_rows_one_by_one(shared: HostedWorld) -> None:
     shared.reset("reach", 2)
-    whole = shared.carry_out(SOME)
+    whole = shared.carry_out_rows(SOME)
     shared.reset("reach", 2)
-    parts = [shared.carry_out(row[None]).points for row in SOME]
+    parts = [shared.carry_out_rows(row[None]).points for row in SOME]
     assert np.concatenate(parts).tobytes() == whole.points.tobytes()
 
 
 def test_a_fork_equals_a_run_of_its_own(shared: HostedWorld) -> None:
     shared.reset("reach", 9)
-    shared.carry_out(SOME)
+    shared.carry_out_rows(SOME)
     snapshot = shared.save()
-    apart = [shared.carry_out(SOME).points.tobytes(), shared.look("above").color.tobytes()]
+    apart = [shared.carry_out_rows(SOME).points.tobytes(), shared.look("above").color.tobytes()]
     for _ in range(2):
         shared.reset("touch", 1)
         shared.load(snapshot)
-        assert [shared.carry_out(SOME).points.tobytes(), shared.look("above").color.tobytes()] == apart
+        assert [shared.carry_out_rows(SOME).points.tobytes(), shared.look("above").color.tobytes()] == apart
 
 
 def test_a_fork_takes_success_and_the_count_of_rows_with_it(shared: HostedWorld) -> None:
     shared.reset("reach", 3)
     before = shared.save()
-    assert shared.carry_out(shared.expert(40)).ended == "success"
+    assert shared.carry_out_rows(shared.expert(40)).ended == "success"
     after = shared.save()
     shared.load(before)
     assert not shared.judged().success
     shared.load(after)
     assert shared.judged().success
-    assert shared.carry_out(SOME).rows == 0
+    assert shared.carry_out_rows(SOME).rows == 0
     shared.load(before)
-    assert shared.carry_out(np.zeros((60, 2))).rows == 40
+    assert shared.carry_out_rows(np.zeros((60, 2))).rows == 40
 
 
 def test_the_expert_leaves_the_world_as_it_was_and_its_rows_lead_to_success(shared: HostedWorld) -> None:
@@ -165,7 +165,7 @@ def test_the_expert_leaves_the_world_as_it_was_and_its_rows_lead_to_success(shar
     rows = shared.expert(40)
     assert before == (shared.state().point, shared.look("above").color.tobytes())
     assert np.array_equal(shared.expert(2), rows[:2])
-    carried = shared.carry_out(rows)
+    carried = shared.carry_out_rows(rows)
     assert (carried.rows, carried.ended) == (len(rows), "success")
     assert shared.expert(3).shape == (0, 2)
 
@@ -174,10 +174,10 @@ def test_momentary_success_counts_and_ends_the_trial(shared: HostedWorld) -> Non
     shared.reset("reach", 3)
     there = shared.expert(40)
     away = np.tile([[0.1, 0.1]], (10, 1))
-    carried = shared.carry_out(np.concatenate([there, away]))
+    carried = shared.carry_out_rows(np.concatenate([there, away]))
     assert (carried.rows, carried.ended) == (len(there), "success")
     assert shared.judged().success
-    again = shared.carry_out(away)
+    again = shared.carry_out_rows(away)
     assert (again.rows, again.ended, again.points.shape) == (0, "success", (0, 3))
     shared.reset("reach", 3)
     assert not shared.judged().success
@@ -185,11 +185,11 @@ def test_momentary_success_counts_and_ends_the_trial(shared: HostedWorld) -> Non
 
 def test_a_trial_ends_at_the_step_limit_and_as_the_world_says(shared: HostedWorld) -> None:
     shared.reset("reach", 3)
-    assert shared.carry_out(np.zeros((30, 2))).ended == ""
-    carried = shared.carry_out(np.zeros((30, 2)))
+    assert shared.carry_out_rows(np.zeros((30, 2))).ended == ""
+    carried = shared.carry_out_rows(np.zeros((30, 2)))
     assert (carried.rows, carried.ended, len(carried.points)) == (10, "step limit", 10)
     shared.reset("reach", 3)
-    assert shared.carry_out(np.tile([[-0.1, 0.1]], (40, 1))).ended == "left the plane"
+    assert shared.carry_out_rows(np.tile([[-0.1, 0.1]], (40, 1))).ended == "left the plane"
 
 
 def test_a_snapshot_that_nothing_refers_to_is_forgotten(shared: HostedWorld) -> None:
@@ -208,7 +208,7 @@ def test_a_world_without_abilities_says_so() -> None:
     try:
         assert own.description.abilities == ()
         assert own.reset("reach", 0) == "wait"
-        assert own.carry_out(SOME).points.shape == (0, 3)
+        assert own.carry_out_rows(SOME).points.shape == (0, 3)
         assert own.state().point is None
         assert own.judged().progress is None
         calls: list[Callable[[], object]] = [
@@ -226,10 +226,10 @@ CALLERS = {
     "unknown task": (lambda own: own.reset("reech", 0), "unknown task of world 'point' 'reech'; did you mean 'reach'"),
     "no such scene": (lambda own: own.reset("reach", 50), r"has the scenes 0\.\.49, got 50"),
     "unknown camera": (lambda own: own.look("below"), "unknown camera of world 'point' 'below'"),
-    "three columns": (lambda own: own.carry_out(np.zeros((1, 3))), r"\(n, 2\): x, y; got \(1, 3\)"),
-    "a row alone": (lambda own: own.carry_out(np.zeros(2)), r"got \(2,\)"),
-    "texts": (lambda own: own.carry_out([["a", "b"]]), "rows have the shape"),
-    "NaN": (lambda own: own.carry_out([[0, 0], [0, np.nan]]), "row 1 has nan in the column 'y'"),
+    "three columns": (lambda own: own.carry_out_rows(np.zeros((1, 3))), r"\(n, 2\): x, y; got \(1, 3\)"),
+    "a row alone": (lambda own: own.carry_out_rows(np.zeros(2)), r"got \(2,\)"),
+    "texts": (lambda own: own.carry_out_rows([["a", "b"]]), "rows have the shape"),
+    "NaN": (lambda own: own.carry_out_rows([[0, 0], [0, np.nan]]), "row 1 has nan in the column 'y'"),
     "no rows": (lambda own: own.expert(0), "0 were asked for"),
     "foreign snapshot": (lambda own: own.load(7), r"what its own save\(\) gave, got 7"),
 }
@@ -242,7 +242,7 @@ def test_a_mistake_of_the_caller_is_his_and_the_trial_goes_on(
     shared.reset("reach", 3)
     with pytest.raises((InputError, UnknownNameError), match=said):
         call(shared)
-    assert shared.carry_out(SOME).rows == len(SOME)
+    assert shared.carry_out_rows(SOME).rows == len(SOME)
 
 
 FAULTS = {
@@ -267,18 +267,18 @@ def test_what_is_wrong_with_a_world_is_one_sentence_and_the_process_goes_on(
     own.reset("reach", 3)
     pid = own.pid
     with pytest.raises(InfrastructureError, match=FAULTS[trouble]) as caught:
-        own.carry_out(SOME), own.look("above")
+        own.carry_out_rows(SOME), own.look("above")
     sentence(caught)
     with pytest.raises(InfrastructureError, match="has no trial under way: reset begins one"):
         own.state()
     own.reset("reach", 3)
-    assert own.carry_out(SOME[:2]).rows == 2
+    assert own.carry_out_rows(SOME[:2]).rows == 2
     assert own.pid == pid
 
 
 ENDS = {
-    "is killed": "failed at carry_out: its process was ended by SIGKILL: memory is short$",
-    "exits": "failed at carry_out: its process ended with exit status 1: bye$",
+    "is killed": "failed at carry_out: its process was ended by SIGKILL; it last wrote: memory is short$",
+    "exits": "failed at carry_out: its process ended with exit status 1; it last wrote: bye$",
 }
 
 
@@ -288,11 +288,11 @@ def test_a_process_that_ends_in_a_request_says_how(started: Callable[..., Hosted
     own.reset("reach", 3)
     pid = own.pid
     with pytest.raises(InfrastructureError, match=ENDS[trouble]) as caught:
-        own.carry_out(SOME)
+        own.carry_out_rows(SOME)
     sentence(caught)
     own.reset("reach", 3)
     assert own.pid != pid
-    assert own.carry_out(SOME[:2]).rows == 2
+    assert own.carry_out_rows(SOME[:2]).rows == 2
 
 
 @pytest.mark.parametrize("trouble", ["hangs", "hangs with the lock"])
@@ -303,12 +303,12 @@ def test_a_world_that_hangs_is_ended_at_the_deadline(started: Callable[..., Host
     assert pid is not None
     own.deadline_s = 0.2
     with pytest.raises(InfrastructureError, match=r"it did not answer within 0\.2 s, and its process was ended") as got:
-        own.carry_out(SOME)
+        own.carry_out_rows(SOME)
     sentence(got)
     assert is_gone(pid)
     own.deadline_s = LIMIT_S
     own.reset("reach", 3)
-    assert own.carry_out(SOME[:2]).rows == 2
+    assert own.carry_out_rows(SOME[:2]).rows == 2
 
 
 def test_a_trial_that_a_kill_ended_is_repeated_with_the_same_bytes(started: Callable[..., HostedWorld]) -> None:
@@ -437,7 +437,7 @@ from merton.worlds.link import Program
 world = HostedWorld("point", Program(sys.executable, sys.argv[1], {"trouble": sys.argv[2]}))
 world.reset("reach", 3)
 print(world.pid, flush=True)
-world.carry_out(np.zeros((5, 2)))
+world.carry_out_rows(np.zeros((5, 2)))
 input()
 """
 
@@ -508,7 +508,7 @@ def test_a_second_client_is_turned_away_and_the_first_goes_on() -> None:
         first.reset("reach", 3)
         with pytest.raises(InfrastructureError, match="it serves another client"):
             second.reset("reach", 3)
-        assert first.carry_out(SOME).rows == len(SOME)
+        assert first.carry_out_rows(SOME).rows == len(SOME)
         first.close()
         until(lambda: is_served(second))
         second.close()
@@ -525,7 +525,7 @@ def test_what_strangers_send_to_the_port_harms_nothing(sent: bytes) -> None:
             with socket.create_connection((address.host, address.port)) as stranger:
                 stranger.sendall(sent)
         silent = socket.create_connection((address.host, address.port))
-        assert own.carry_out(SOME).rows == len(SOME)
+        assert own.carry_out_rows(SOME).rows == len(SOME)
         own.close()
         until(lambda: is_served(own))
         own.close()

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from merton.errors import InfrastructureError
+from merton.errors import InfrastructureError, InputError
 from merton.world.action import ROWS, ActionChunk
+from merton.world.action_space import ActionSpace
 from merton.world.geometry import Array
 from merton.world.observation import Image
 from merton.worlds.base import RobotState
@@ -149,14 +150,10 @@ class Given:
         return value
 
 
-def rows_of(name: str, description: WorldDescription, chunk: ActionChunk) -> Array:
-    """The rows (n, columns) of a chunk, which is finite, for the world `name`.
-
-    Raises InfrastructureError for a chunk of another form, as the policy was not made for this world: no score.
-    """
-    action, model = description.action, chunk.model or "the policy"
+def refuse_other_form(name: str, action: ActionSpace, chunk: ActionChunk) -> None:
+    """Raise InfrastructureError for a chunk that is not of a world's form: the policy was not made for it, no score."""
+    model, columns = chunk.model or "the policy", [column.name for column in action.columns]
     frame = ROWS if action.form == "rows" else "base_link"
-    columns = [column.name for column in action.columns]
     if chunk.frame != frame or chunk.deltas.shape[1] != len(columns):
         raise InfrastructureError(
             f"{model} gives rows of {chunk.deltas.shape[1]} numbers in {chunk.frame!r}, and the world {name} takes "
@@ -166,7 +163,21 @@ def rows_of(name: str, description: WorldDescription, chunk: ActionChunk) -> Arr
         raise InfrastructureError(
             f"a row of {model} lasts {chunk.step_s:g} s, and one of the world {name} {action.period_s:g} s"
         )
-    return chunk.deltas
+
+
+def rows_of(description: WorldDescription, rows: ArrayLike) -> Array:
+    """The caller's rows (n, columns) as finite float64; raises InputError for others."""
+    names = [column.name for column in description.action.columns]
+    try:
+        found = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(())
+    if found.ndim != 2 or found.shape[1] != len(names):
+        raise InputError(f"rows have the shape (n, {len(names)}): {', '.join(names)}; got {np.shape(found)}")
+    if not np.isfinite(found).all():
+        row, column = np.argwhere(~np.isfinite(found))[0].tolist()
+        raise InputError(f"row {row} has {found[row, column]} in the column {names[column]!r}: a row is finite")
+    return found
 
 
 def differences(before: WorldDescription, now: WorldDescription) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError, UnknownNameError
@@ -19,8 +19,8 @@ from merton.world.action import ActionChunk
 from merton.world.action_space import ActionSpace
 from merton.world.geometry import Array
 from merton.world.observation import CameraView
-from merton.worlds.base import Carried, Judged, RobotState
-from merton.worlds.boundary import Given, differences, rows_of
+from merton.worlds.base import Carried, ExpertWorld, ForkableWorld, Judged, RobotState, SegmentedWorld
+from merton.worlds.boundary import Given, differences, refuse_other_form, rows_of
 from merton.worlds.description import Ability, WorldCamera, WorldDescription
 from merton.worlds.link import Address, Link, Program
 
@@ -38,8 +38,8 @@ class Snapshot:
         weakref.finalize(self, dropped.append, number).atexit = False
 
 
-class HostedWorld:
-    """Implements `World`, and `ForkableWorld`, `ExpertWorld` and `SegmentedWorld` as far as the description says.
+class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
+    """A world behind a host; what it can beyond `World` is what its description says.
 
     Every method is there; one whose ability is not among `description.abilities` raises InputError. The process is
     started, or the address connected to, by what needs it first. A request that fails raises InfrastructureError and
@@ -139,7 +139,12 @@ class HostedWorld:
 
         Raises InfrastructureError, too, for a chunk of another form: the policy was not made for this world.
         """
-        asked = rows_of(self.name, self.description, chunk)
+        refuse_other_form(self.name, self.action, chunk)
+        return self.carry_out_rows(chunk.deltas)
+
+    def carry_out_rows(self, rows: ArrayLike) -> Carried:
+        """As `carry_out`, of rows (n, columns); raises InputError for unusable ones."""
+        asked = rows_of(self.description, rows)
         reply = self._ask_in_trial("carry_out", rows=asked)
         with self._given() as given:
             done = given.whole("rows", reply.get("rows"), len(asked))

@@ -229,10 +229,10 @@ class _HostProcess:
         return f"its process ended with exit status {code}{words}"
 
     def last_words(self) -> str:
-        """What the process wrote last to standard error, behind a colon; "" if that was nothing."""
+        """The clause, with its semicolon, of what the process wrote last to standard error; "" if that was nothing."""
         self._reader.join(0.2)  # what is on its way; the pipe of a process that goes on does not end
         told = [line for line in self._lines if line.strip() and not line.startswith(OWN)]
-        return f": {one_line(' | '.join(told[-3:]), LONGEST_REASON)}" if told else ""
+        return f"; it last wrote: {one_line(' | '.join(told[-3:]), LONGEST_REASON)}" if told else ""
 
     def end(self) -> None:
         """After its connection was closed: wait, terminate, kill."""
