@@ -60,7 +60,7 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
         expected: WorldDescription | None = None,
         deadline_s: float = DEADLINE_S,
     ) -> None:
-        self.name = name
+        self._name = name
         self._place, self._description = place, expected
         self.deadline_s = deadline_s
         self._link: Link | None = None
@@ -76,6 +76,11 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
             self._started()
         assert self._description is not None
         return self._description
+
+    @property
+    def name(self) -> str:
+        """As `World.name`."""
+        return self._name
 
     @property
     def abilities(self) -> tuple[Ability, ...]:
