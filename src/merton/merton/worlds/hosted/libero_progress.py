@@ -17,24 +17,29 @@ RANGES = {
 
 
 class Progress:
-    """The way from the state in which it is made to the goal of the task.
+    """The way from the state at `begin` to the goal of the task; `first` is the distance to each part of it there.
 
     A share is the mean over the parts of the goal. A part that holds counts 1. Else, for a thing to be placed it is the
-    part of its first distance to its place that is gone, for a joint the part of its travel that is done, at most 0.99.
+    part of its first horizontal distance to its place that is gone, for a joint the part of its travel that is done, at most 0.99.
     None for a goal with a part of another kind.
     """
 
     def __init__(self, domain: Any) -> None:
         self._domain = domain
         self._parts = domain.parsed_problem["goal_state"]
-        known = all(part[0] in PLACES or part[0] in RANGES for part in self._parts)
-        self._first = [self._left(part) for part in self._parts] if known and self._parts else None
+        self._known = all(part[0] in PLACES or part[0] in RANGES for part in self._parts)
+        self.first: list[float] = []
+
+    def begin(self) -> None:
+        """The way begins here."""
+        self.first = [self._left(part) for part in self._parts] if self._known else []
 
     def share(self) -> float | None:
-        if self._first is None:
+        """0 .. 1, and 1 only at success."""
+        if not self.first:
             return None
         shares = []
-        for part, first in zip(self._parts, self._first, strict=True):
+        for part, first in zip(self._parts, self.first, strict=True):
             if self._domain._eval_predicate(part):
                 shares.append(1.0)
             elif first <= 0:
@@ -44,11 +49,11 @@ class Progress:
         return float(np.mean(shares))
 
     def _left(self, part: list[str]) -> float:
-        """The distance to the goal of a part, [m] or [rad]."""
+        """The distance to the goal of a part, horizontal [m] or of a joint [m or rad]."""
         states = self._domain.object_states_dict
         if part[0] in PLACES:
             thing, place = (states[name].get_geom_state()["pos"] for name in part[1:])
-            return float(np.linalg.norm(thing - place))
+            return float(np.linalg.norm((thing - place)[:2]))
         return min(self._joints_left(states[part[1]], part))
 
     def _joints_left(self, state: Any, part: list[str]) -> Iterator[float]:

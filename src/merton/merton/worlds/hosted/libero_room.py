@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import io
 from types import SimpleNamespace
 from typing import Any
@@ -37,12 +38,11 @@ class Room:
         self._sim = self._domain.sim
         self._model, self._data = self._sim.model._model, self._sim.data._data
         self._pictured = mujoco_state.saved(self._model, self._data)
-        self._context = self._sim._render_context_offscreen
-        self._context.data = SimpleNamespace(_data=self._pictured)
+        self._sim._render_context_offscreen.data = SimpleNamespace(_data=self._pictured)
         self._picture_when_sampled()
         self._seen: dict[str, np.ndarray] = {}
         self._gripper_open = 1.0
-        self._progress: Progress | None = None
+        self._progress = Progress(self._domain)
         self.first = self.save()
 
     def _picture_when_sampled(self) -> None:
@@ -67,13 +67,13 @@ class Room:
 
     def begin(self) -> None:
         """The trial begins here: progress is measured from now on."""
-        self._progress = Progress(self._domain)
+        self._progress.begin()
 
     def success(self) -> bool:
         return bool(self._env.check_success())
 
     def progress(self) -> float | None:
-        return None if self._progress is None else self._progress.share()
+        return self._progress.share()
 
     def state(self) -> dict[str, Any]:
         """What robosuite sampled last, as LIBERO's policies read it: the tool's position is that of the grip site, its
@@ -98,23 +98,22 @@ class Room:
 
     def render(self, camera: str, size_px: int) -> np.ndarray:
         """(size, size, 3) uint8 as OpenGL has it, the lowest row first."""
-        self._context.gl_ctx.make_current()  # each room has its own
-        return self._sim.render(size_px, size_px, camera_name=camera)
+        return self._render(camera, size_px)
+
+    def _render(self, camera: str, size_px: int, **kind: bool) -> Any:
+        self._sim._render_context_offscreen.gl_ctx.make_current()  # each room has its own
+        return self._sim.render(size_px, size_px, camera_name=camera, **kind)
 
     def render_depth_m(self, camera: str, size_px: int) -> np.ndarray:
         """(size, size) float32 [m] along the axis of the camera, 0 where there is nothing; the lowest row first."""
-        self._context.gl_ctx.make_current()
-        _, buffer = self._sim.render(size_px, size_px, camera_name=camera, depth=True)
-        near, far = (float(distance) * self._model.stat.extent for distance in self._clip())
+        _, buffer = self._render(camera, size_px, depth=True)
+        clip, extent = self._model.vis.map, self._model.stat.extent
+        near, far = clip.znear * extent, clip.zfar * extent
         return np.where(buffer < 1.0, near / (1.0 - buffer * (1.0 - near / far)), 0.0).astype(np.float32)
-
-    def _clip(self) -> tuple[float, float]:
-        return self._model.vis.map.znear, self._model.vis.map.zfar
 
     def render_things(self, camera: str, size_px: int) -> np.ndarray:
         """(size, size) bool, pixels of the task's objects of interest; the lowest row first."""
-        self._context.gl_ctx.make_current()
-        kinds, numbers = np.moveaxis(self._sim.render(size_px, size_px, camera_name=camera, segmentation=True), -1, 0)
+        kinds, numbers = np.moveaxis(self._render(camera, size_px, segmentation=True), -1, 0)
         return (kinds == mujoco.mjtObj.mjOBJ_GEOM) & np.isin(numbers, self._geoms_of_interest())
 
     def _geoms_of_interest(self) -> np.ndarray:
@@ -128,6 +127,7 @@ class Room:
         return np.flatnonzero(np.isin(self._model.geom_bodyid, list(bodies - {None})))
 
     def save(self) -> SimpleNamespace:
+        """A snapshot, for any `Room` of the same task."""
         domain = self._domain
         return SimpleNamespace(
             data=mujoco_state.saved(self._model, self._data),
@@ -139,7 +139,7 @@ class Room:
             clock=(domain.timestep, domain.cur_time, domain.done),
             seen=copy.deepcopy(self._seen),
             gripper_open=self._gripper_open,
-            progress=self._progress,
+            progress=self._progress.first,
         )
 
     def load(self, saved: SimpleNamespace) -> None:
@@ -154,7 +154,7 @@ class Room:
         domain._obs_cache = copy.deepcopy(saved.cache)
         domain.timestep, domain.cur_time, domain.done = saved.clock
         self._seen = copy.deepcopy(saved.seen)
-        self._gripper_open, self._progress = saved.gripper_open, saved.progress
+        self._gripper_open, self._progress.first = saved.gripper_open, saved.progress
 
     def _with_state(self) -> list:
         """The parts of robosuite that a step changes."""
@@ -165,8 +165,11 @@ class Room:
         return [*self._domain.objects_dict.values(), *self._domain.fixtures_dict.values()]
 
     def close(self) -> None:
-        self._context.gl_ctx.make_current()
+        """Free its memory and its graphics context."""
+        self._sim._render_context_offscreen.gl_ctx.make_current()
         self._env.close()
+        vars(self).clear()
+        gc.collect()  # robosuite's objects refer to each other
 
 
 def _plain(kept: object) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import libero_actions
@@ -16,14 +15,10 @@ import libero_tasks
 import mujoco_state
 import numpy as np
 from libero_room import Room
-from libero_tasks import Task
 
 CAMERAS = {"agentview": "agentview", "wrist": "robot0_eye_in_hand"}
 SIZES_PX = (16, 480)
 """robosuite's buffer for pictures is 640 x 480."""
-
-ROOMS = 2
-"""Tasks whose simulation is kept, the most recent ones: each takes 0.5 to 1 GB."""
 
 SETTLE = np.array([0.0, 0, 0, 0, 0, 0, -1])
 SETTLING_ROWS = 10
@@ -44,7 +39,7 @@ class Libero:
             raise ValueError(f"size_px is a whole number of {low} to {high}, got {size_px!r}")
         self._size_px = size_px
         self._tasks = libero_tasks.all_tasks()
-        self._rooms: dict[str, Room] = {}
+        self._task = ""
         self._room: Any = None
 
     def describe(self) -> dict[str, Any]:
@@ -66,13 +61,12 @@ class Libero:
         }
 
     def reset(self, task: str, scene: int) -> str:
-        room = self._room_of(self._tasks[task])
+        room = self._room_of(task)
         room.load(room.first)
         room.set_scene(scene)
         for _ in range(SETTLING_ROWS):
             room.step(SETTLE)
         room.begin()
-        self._room = room
         np.random.seed(0)  # noqa: NPY002 - a reset leaves nothing of what was before, though no step draws from them
         random.seed(0)
         return self._tasks[task].instruction
@@ -99,27 +93,28 @@ class Libero:
         return self._room.state()
 
     def save(self) -> Any:
-        return SimpleNamespace(room=self._room, snapshot=self._room.save())
+        return self._task, self._room.save()
 
     def load(self, snapshot: Any) -> None:
-        self._room = snapshot.room
-        self._room.load(snapshot.snapshot)
+        task, saved = snapshot
+        self._room_of(task).load(saved)
 
     def close(self) -> None:
-        for room in self._rooms.values():
-            room.close()
-        self._rooms, self._room = {}, None
+        if self._room is not None:
+            self._room.close()
+        self._task, self._room = "", None
 
     def _turned(self, raw: np.ndarray) -> np.ndarray:
         """OpenGL's pictures begin with the lowest row; LIBERO's policies learn from them turned by 180 degrees."""
         return np.ascontiguousarray(raw[::-1, ::-1])
 
-    def _room_of(self, task: Task) -> Room:
-        room = self._rooms.pop(task.name, None) or Room(task)
-        self._rooms[task.name] = room
-        while len(self._rooms) > ROOMS:
-            self._rooms.pop(next(iter(self._rooms))).close()
-        return room
+    def _room_of(self, task: str) -> Room:
+        """The simulation of a task, which takes 1 GB: the last one is kept."""
+        if task != self._task:
+            self.close()
+            self._room = Room(self._tasks[task])
+            self._task = task
+        return self._room
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""A scripted expert for LIBERO's tasks of picking a bowl and placing it: the next row from the state alone.
+
+Ours, since LIBERO has none. It keeps the hand as it is turned, fingers along y, so it holds a bowl by its rim.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+RIM_M = np.array([0.0, 0.045, 0.0])
+"""From the origin of a bowl to the point of its rim that is held."""
+GRASP_Z_M = 0.012
+"""Of the hand above the origin of a bowl that it holds."""
+CLEAR_M = 0.12
+"""Of the hand above the bowl while it comes, and of the bowl above the place while it is carried."""
+HELD_WIDTH_M = 0.02
+"""Between the fingers; they are wider apart when they do not hold a rim."""
+NEAR_M = 0.012
+OVER_M = 0.02
+STEP_M = 0.05
+
+
+def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The row (7,) of tool deltas that comes next.
+
+    Args:
+        hand, thing, place: (3,) of the hand, the bowl and its place [m].
+        width_m: between the fingers.
+    """
+    rim = thing + RIM_M
+    grasp = rim + [0.0, 0.0, GRASP_Z_M]
+    off, over = hand - grasp, np.linalg.norm(thing[:2] - place[:2])
+    held = width_m < HELD_WIDTH_M and np.linalg.norm(off[:2]) < 0.03 and off[2] < 0.055
+    if over < OVER_M and thing[2] < place[2] + 0.045:
+        return _row([0.0, 0.0, STEP_M], gripper=1.0)
+    if held:
+        sideways = 2.0 * (place - thing)[:2]
+        too_low = place[2] + CLEAR_M - thing[2]
+        if over < 2 * OVER_M:
+            return _row([*sideways, -0.04 if over < OVER_M else -0.02], gripper=0.0)
+        if too_low > 0.03 and over > 0.06:
+            return _row([0.0, 0.0, STEP_M], gripper=0.0)
+        return _row([*sideways, np.clip(too_low, 0.0, STEP_M)], gripper=0.0)
+    if np.linalg.norm(off[:2]) > NEAR_M and off[2] < 0.04:
+        return _row([0.0, 0.0, STEP_M], gripper=1.0)
+    if np.linalg.norm(off[:2]) > NEAR_M:
+        return _row([*-off[:2], np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=1.0)
+    if off[2] > 0.008:
+        return _row([*-off[:2], -off[2]], gripper=1.0)
+    return _row([0.0, 0.0, 0.0], gripper=0.0)
+
+
+def _row(move_m: list[float], gripper: float) -> np.ndarray:
+    """Towards a point, at most STEP_M along each axis."""
+    return np.array([*np.clip(move_m, -STEP_M, STEP_M), 0.0, 0.0, 0.0, gripper])
