@@ -124,8 +124,7 @@ class MetaWorld:
         env = self._bench.env
         env.set_task(self._bench.scenes[scene])
         self._obs, _ = env.reset()
-        state = mujoco_state.saved(env.model, env.data)
-        mujoco_state.restore(env.model, env.data, state)  # MetaWorld leaves what it moved last where it was drawn
+        mujoco.mj_fwdPosition(env.model, env.data)  # MetaWorld leaves what it moved last where it was drawn
         self._open = 1.0  # MetaWorld's reset opens the gripper
         self._info = env.evaluate_state(self._obs, np.zeros(4))[1]
         self._start = float(self._info["obj_to_target"])
@@ -149,8 +148,10 @@ class MetaWorld:
             ids, kinds = np.moveaxis(self._drawn(camera), 2, 0)
         finally:
             self._bench.renderer.disable_segmentation_rendering()
-        geoms, sites = self._bench.things
-        return ((kinds == mujoco.mjtObj.mjOBJ_GEOM) & geoms[ids]) | ((kinds == mujoco.mjtObj.mjOBJ_SITE) & sites[ids])
+        shown = np.zeros(ids.shape, dtype=bool)
+        for kind, named in self._bench.things.items():
+            shown[kinds == kind] = named[ids[kinds == kind]]
+        return shown
 
     def step(self, row: np.ndarray) -> str | None:
         native = np.clip([*row[:3] / WAY_M, 1 - 2 * row[6]], -1, 1)
@@ -233,11 +234,10 @@ class _Bench:
         self.renderer = mujoco.Renderer(model, size_px, size_px)
         named = np.array([model.body(root).name not in STAGE for root in model.body_rootid])
         on_world = np.array([root == 0 for root in model.body_rootid])
-        # one False more, for the pixels -1 of no object
-        self.things = (
-            np.append(named[model.geom_bodyid], False),
-            np.append((named | on_world)[model.site_bodyid], False),
-        )
+        self.things = {
+            mujoco.mjtObj.mjOBJ_GEOM: named[model.geom_bodyid],
+            mujoco.mjtObj.mjOBJ_SITE: (named | on_world)[model.site_bodyid],
+        }
 
 
 def action_space() -> dict[str, Any]:
