@@ -187,7 +187,7 @@ class MetaWorld:
         env = self._bench.env
         return {
             "at": self._at,
-            "physics": mujoco_state.saved(env.model, env.data),
+            "physics": mujoco_state.integration_state(env.model, env.data),
             "fields": {name: copy.copy(value) for name, value in vars(env).items() if _is_plain(value)},
             "own": copy.deepcopy((self._obs, self._info, self._open)),
         }
@@ -196,7 +196,7 @@ class MetaWorld:
         if snapshot["at"] != self._at:
             self.reset(*snapshot["at"])  # places of fixed bodies are in the model, not in the state
         env = self._bench.env
-        mujoco_state.restore(env.model, env.data, snapshot["physics"])
+        mujoco_state.set_integration_state(env.model, env.data, snapshot["physics"])
         vars(env).update({name: copy.copy(value) for name, value in snapshot["fields"].items()})
         self._obs, self._info, self._open = copy.deepcopy(snapshot["own"])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 
 import mujoco
+import numpy as np
 
 
 def saved(model: mujoco.MjModel, data: mujoco.MjData) -> mujoco.MjData:
@@ -31,3 +32,20 @@ def renderer() -> str:
     names = [GL.glGetString(name).decode() for name in (GL.GL_RENDERER, GL.GL_VERSION)]
     context.free()
     return ", OpenGL ".join(names)
+
+
+def integration_state(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+    """All that the next step depends on, the solver's warm start among it, as float64; of this MjModel alone.
+
+    For MuJoCo before 3.4, which cannot write one MjData into another from Python.
+    """
+    state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
+    mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+    return state
+
+
+def set_integration_state(model: mujoco.MjModel, data: mujoco.MjData, state: np.ndarray) -> None:
+    """Go back to an `integration_state`; pictures are as they were in a world whose steps end with mj_forward."""
+    mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)  # mj_forward changes the warm start
