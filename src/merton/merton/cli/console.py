@@ -135,6 +135,18 @@ def add_row(table: Table, *cells: object) -> None:
     table.add_row(*(Text(str(cell)) for cell in cells))
 
 
+def print_cut(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose last column is cut where the terminal ends; the others, such as names, never are."""
+    table = Table(*headings, box=None, pad_edge=False)
+    before = [max(map(len, cells)) for cells in list(zip(headings, *rows, strict=True))[:-1]]
+    room = STDOUT.width - sum(2 + width for width in before)
+    for *cells, last in rows:
+        line = Text(last)
+        line.truncate(max(room, len(headings[-1])), overflow="ellipsis")
+        add_row(table, *cells, line)
+    STDOUT.print(table)
+
+
 def own_command(*words: str) -> str:
     """A command line of this very `merton` that can be pasted: with its path where a shell would not find it.
 

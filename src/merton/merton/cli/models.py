@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
-from merton.cli.console import STDOUT, add_row, print_err, print_out, working
+from merton.cli.console import STDOUT, print_cut, print_err, print_out, working
 from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
@@ -60,14 +58,7 @@ def list_command(
         )
         for kind, entry in entries
     ]
-    headings = ("kind", "name", "usable here", "memory", "description")
-    table = Table(*headings, box=None, pad_edge=False)
-    room = STDOUT.width - sum(2 + max(map(len, cells)) for cells in list(zip(headings, *rows, strict=True))[:-1])
-    for *cells, description in rows:
-        line = Text(description)
-        line.truncate(max(room, len(headings[-1])), overflow="ellipsis")  # names are never cut
-        add_row(table, *cells, line)
-    STDOUT.print(table)
+    print_cut(("kind", "name", "usable here", "memory", "description"), rows)
     for kind, entry in entries:
         if file := _catalogues()[kind].file_of(entry.name):
             print_err(f"{kind} {entry.name} is from {file}")

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
-from merton.cli.console import STDOUT, add_row, print_err, print_out, working
+from merton.cli.console import STDOUT, print_cut, print_err, print_out, working
 from merton.cli.tree import App
 from merton.errors import InputError
 from merton.progress import OnStep
 
 if TYPE_CHECKING:
+    from merton.models.base import Finding
     from merton.worlds.entry import WorldEntry
 
 app = App("The catalogue of worlds, places where trials happen; add one, check one, serve one.")
@@ -35,15 +34,8 @@ def list_command(
     if as_json:
         typer.echo(json.dumps([_as_json(entry) for entry in WORLDS.values()], indent=1))
         return
-    headings = ("name", "where", "tasks", "cameras", "versions, or what it is")
-    rows = [_row(entry) for entry in WORLDS.values()]
-    table = Table(*headings, box=None, pad_edge=False)
-    room = STDOUT.width - sum(2 + max(map(len, cells)) for cells in list(zip(headings, *rows, strict=True))[:-1])
-    for *cells, last in rows:
-        line = Text(last)
-        line.truncate(max(room, len(headings[-1])), overflow="ellipsis")  # names are never cut
-        add_row(table, *cells, line)
-    STDOUT.print(table)
+    headings = ("name", "where", "tasks", "cameras", "versions, or its description")
+    print_cut(headings, [_row(entry) for entry in WORLDS.values()])
     for name in WORLDS:
         if file := WORLDS.file_of(name):
             print_err(f"world {name} is from {file}")
@@ -91,12 +83,11 @@ def check_command(
     wrong = 0
     for entry in chosen:
         STDOUT.print(entry.name, highlight=False, style="bold")
-        with working(f"checking: {entry.name}"):
-            findings = list(examined(entry))
-        for finding in findings:
+        findings = examined(entry)
+        while finding := _next(findings, entry.name):
             mark = "[green]ok   [/]" if finding.ok else "[red]wrong[/]"
             STDOUT.print(f"  {mark} {finding.subject:<8} {escape(finding.detail)}", highlight=False, soft_wrap=True)
-        wrong += not all(finding.ok for finding in findings)
+            wrong += not finding.ok
     if wrong:
         raise typer.Exit(1)
 
@@ -115,6 +106,12 @@ def serve_command(
     from merton.worlds.serving import serve
 
     raise typer.Exit(serve(WORLDS[name], host, port))
+
+
+def _next(findings: Iterator[Finding], name: str) -> Finding | None:
+    """The next finding, which may take a while; None at the end."""
+    with working(f"checking: {name}"):
+        return next(findings, None)
 
 
 @contextmanager
@@ -151,8 +148,8 @@ def _row(entry: WorldEntry) -> tuple[str, str, str, str, str]:
     description, added = entry.described(), read_added(entry.name)
     size = f"environment, {_size(added.size_bytes)}" if added and added.environment else "environment"
     versions = ", ".join(f"{package} {version}" for package, version in description.versions.items())
-    cameras = " ".join(description.camera_names)
-    return entry.name, entry.address or size, str(len(description.tasks)), cameras, versions
+    counts = str(len(description.tasks)), str(len(description.cameras))
+    return entry.name, entry.address or size, *counts, versions
 
 
 def _as_json(entry: WorldEntry) -> dict[str, Any]:

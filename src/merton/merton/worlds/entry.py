@@ -23,6 +23,8 @@ from merton.worlds.link import Address, Program
 HOSTED = Path(__file__).with_name("hosted")
 """The folder of Merton's own adapters of worlds, files for the environments of simulators."""
 
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+
 Pinned = Annotated[
     str, text_like(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[^\s;]+$", "pinned, such as numpy==1.26.4")
 ]
@@ -109,7 +111,7 @@ class WorldEntry(AdapterEntry):
     def origin(self) -> dict[str, Any]:
         """All that the environment and the description of a hosted world depend on, by its name in sentences.
 
-        Raises InputError if the adapter's file is missing.
+        The adapter counts with the files beside it that it imports. Raises InputError if the adapter's file is missing.
         """
         if self.address:
             return {"address": self.address}
@@ -117,7 +119,7 @@ class WorldEntry(AdapterEntry):
             "requirements": list(self.requirements),
             "python": self.python,
             "interpreter": self.interpreter,
-            "adapter": f"{file_sha256(self.adapter_file)}:{self.adapter.rpartition(':')[2]}",
+            "adapter": [self.adapter.rpartition(":")[2], *_hashes(self.adapter_file)],
             "settings": self.model_dump(mode="json")["settings"],
         }
 
@@ -146,7 +148,7 @@ class WorldEntry(AdapterEntry):
         Raises:
             InfrastructureError: its interpreter is gone.
         """
-        return HostedWorld(self.name, self._place(environment), expected, self.deadline_s)
+        return HostedWorld(self.name, self.place(environment), expected, self.deadline_s)
 
     def program(self, environment: str) -> Program:
         """The process of a hosted world on this machine; raises as `hosted`."""
@@ -156,7 +158,8 @@ class WorldEntry(AdapterEntry):
             raise InfrastructureError(f"the interpreter of the world {self.name!r} is gone, {python}: {remedy}")
         return Program(python, f"{self.adapter_file}:{self.adapter.rpartition(':')[2]}", self.settings)
 
-    def _place(self, environment: str) -> Program | Address:
+    def place(self, environment: str) -> Program | Address:
+        """The place of a hosted world: as `program`, or its address with the token of this process (`TOKEN`)."""
         if not self.address:
             return self.program(environment)
         host, _, port = self.address.rpartition(":")
@@ -184,6 +187,19 @@ class WorldEntry(AdapterEntry):
                 f"`merton world add {self.name}` again"
             )
         return added
+
+
+def _hashes(adapter: Path) -> list[str]:
+    """File and hash of an adapter and of the files beside it that it imports, sorted."""
+    found: dict[str, str] = {}
+    waiting = [adapter]
+    while waiting:
+        file = waiting.pop()
+        if file.name in found or not file.is_file():
+            continue
+        found[file.name] = f"{file.name} {file_sha256(file)}"
+        waiting += [file.with_name(f"{name}.py") for name in _IMPORTED.findall(file.read_text("utf-8", "replace"))]
+    return sorted(found.values())
 
 
 class Worlds(Catalogue[WorldEntry]):

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -27,6 +28,8 @@ VARIABLE = "MERTON_WORLDS"
 ADDED_FILE = "added.json"
 LOG_FILE = "add.log"
 """The output of venv and pip of the last addition."""
+LONGEST_STEP = 60
+"""Characters of a line of pip's that are shown as it works."""
 _ENVIRONMENT = "environment-"
 
 
@@ -191,7 +194,7 @@ def _carry_out(command: Sequence[str | Path], name: str, log: Path, say: OnStep)
                     kept.write(line)
                     if words := line.strip():
                         lines.append(words)
-                        say(words.partition(" (")[0])
+                        say(textwrap.shorten(words, LONGEST_STEP, placeholder=" …"))
             except BaseException:
                 process.kill()
                 raise
