@@ -231,10 +231,16 @@ class RunDirectory:
         """
         entries = _json_object(self.path / "run.json")
         about = {key: value for key, value in entries.items() if isinstance(value, str)}
-        known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
         world = world_of(entries)
-        name, versions = (None, None) if world is None else (world.name, world.versions)
-        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known, world=name, world_versions=versions)
+        store.register_experiment(
+            self.id,
+            self.spec.name,
+            self.spec.seed,
+            about.get("experiment_sha256"),
+            about.get("merton"),
+            about.get("created"),
+            *((world.name, world.versions) if world else ()),
+        )
         for agent in self.spec.agents:
             models = (self.spec.vlm_entry(agent.vlm), self.spec.vla_entry(agent.vla))
             named = [f"{model.name}@{model.revision}" if model.revision else model.name for model in models]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from merton.errors import InfrastructureError, InputError, MertonError
 from merton.models.base import Finding
 from merton.world.geometry import Array
-from merton.worlds.base import ExpertWorld, ForkableWorld, RobotState, SegmentedWorld, World
+from merton.worlds.base import RobotState
+from merton.worlds.client import HostedWorld
 from merton.worlds.description import WorldDescription
 from merton.worlds.entry import WorldEntry
 
@@ -32,13 +33,18 @@ class Instant:
 
 
 def examined(entry: WorldEntry) -> Iterator[Finding]:
-    """Start a world and check it on the first scene of its first task; the first problem ends the check.
+    """Start a hosted world and check it on the first scene of its first task; the first problem ends the check.
 
     Each finding has the time of what it did, so that a reader sees the cost of a trial.
+
+    Raises InputError for a world in this process, whose checks are Merton's own tests.
     """
+    if not entry.is_hosted:
+        raise InputError(f"the world {entry.name!r} is part of this installation: there is nothing to check")
     subject, world = "start", None
     try:
         world = entry.build()
+        assert isinstance(world, HostedWorld)
         for subject, check in CHECKS:
             if detail := check(world):
                 yield Finding(subject, True, detail)
@@ -49,7 +55,7 @@ def examined(entry: WorldEntry) -> Iterator[Finding]:
             world.close()
 
 
-def _start(world: World) -> str:
+def _start(world: HostedWorld) -> str:
     """A hosted world's process starts at the first reset; its description is then compared with that of before."""
     description = world.description
     task = description.tasks[0]
@@ -58,7 +64,7 @@ def _start(world: World) -> str:
     return f"{_seconds(took_s)}; {task.name}: {instruction!r}; {versions}"
 
 
-def _scenes(world: World) -> str:
+def _scenes(world: HostedWorld) -> str:
     """The first scene again, after another task's or another scene, is the same."""
     description = world.description
     task, other = description.tasks[0], description.tasks[-1]
@@ -70,7 +76,7 @@ def _scenes(world: World) -> str:
     return f"the same bytes and pixels after another scene; a reset takes {_seconds(took_s)}"
 
 
-def _pictures(world: World) -> str:
+def _pictures(world: HostedWorld) -> str:
     """Looking changes nothing; depth and things, where the world is able, have the size of the picture."""
     able, task = world.description.abilities, world.description.tasks[0].name
     world.reset(task, 0)
@@ -79,55 +85,55 @@ def _pictures(world: World) -> str:
     for camera in world.description.cameras:
         look, took_s = _timed(lambda name=camera.name: world.look(name, depth="depth" in able))
         took.append(f"{camera.name} {look.color.shape[1]} x {look.color.shape[0]} px in {_seconds(took_s)}")
-        if "things" in able and isinstance(world, SegmentedWorld):
+        if "things" in able:
             world.things(camera.name)
-    world.carry_out(row[None])
+    world.carry_out_rows(row[None])
     looked = instant(world)
     world.reset(task, 0)
-    world.carry_out(row[None])
+    world.carry_out_rows(row[None])
     _agree(looked, instant(world), "a row after looking leads elsewhere than without")
     return ", ".join(took)
 
 
-def _rows(world: World) -> str:
+def _rows(world: HostedWorld) -> str:
     """A row of the expert, else of rest, is carried out."""
     row, kind = next_row(world)
-    carried, took_s = _timed(lambda: world.carry_out(world.action.chunk(row[None])))
+    carried, took_s = _timed(lambda: world.carry_out_rows(row[None]))
     if carried.rows != 1:
         raise InfrastructureError(f"a row of {kind} was not carried out: {carried.ended or 'it does not say why'}")
     action = world.description.action
     return f"a row of {kind}, {action.form} of {len(row)}, {action.period_s:g} s each, in {_seconds(took_s)}"
 
 
-def _fork(world: World) -> str:
+def _fork(world: HostedWorld) -> str:
     """What follows a state that the world went back to is what followed it before."""
-    if "fork" not in world.description.abilities or not isinstance(world, ForkableWorld):
+    if "fork" not in world.description.abilities:
         return ""
     world.reset(world.description.tasks[0].name, 0)
     snapshot, took_s = _timed(world.save)
     row, _ = next_row(world)
-    world.carry_out(world.action.chunk([row] * ROWS))
+    world.carry_out_rows([row] * ROWS)
     first = instant(world)
     world.load(snapshot)
-    world.carry_out(world.action.chunk([row] * ROWS))
+    world.carry_out_rows([row] * ROWS)
     _agree(first, instant(world), f"{ROWS} rows after going back lead elsewhere than before")
     return f"the same bytes and pixels {ROWS} rows after going back; saved in {_seconds(took_s)}"
 
 
-def _expert(world: World) -> str:
+def _expert(world: HostedWorld) -> str:
     """The expert's rows are those that it decides one by one."""
-    if "expert" not in world.description.abilities or not isinstance(world, ExpertWorld):
+    if "expert" not in world.description.abilities:
         return ""
     world.reset(world.description.tasks[0].name, 0)
     rows, took_s = _timed(lambda: world.expert(ROWS))
     for number, row in enumerate(rows):
         if world.expert(1)[0].tobytes() != row.tobytes():
             raise InputError(f"the expert decides otherwise if it is asked for one row at a time, from row {number} on")
-        world.carry_out(row[None])
+        world.carry_out_rows(row[None])
     return f"{len(rows)} rows in {_seconds(took_s)}, the same as one by one"
 
 
-CHECKS: tuple[tuple[str, Callable[[World], str]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[HostedWorld], str]], ...] = (
     ("start", _start),
     ("scenes", _scenes),
     ("pictures", _pictures),
@@ -138,17 +144,17 @@ CHECKS: tuple[tuple[str, Callable[[World], str]], ...] = (
 """Subject to a function that says in a clause what it found, "" if the world is not able to; a problem is raised."""
 
 
-def next_row(world: World) -> tuple[Array, str]:
+def next_row(world: HostedWorld) -> tuple[Array, str]:
     """A row that can be carried out now, and its kind: the expert's, else rest, else the middle of each column."""
     description = world.description
-    if "expert" in description.abilities and isinstance(world, ExpertWorld) and len(rows := world.expert(1)):
+    if "expert" in description.abilities and len(rows := world.expert(1)):
         return rows[0], "the expert"
     if (rest := world.state().rest_row) is not None:
         return rest, "rest"
     return np.array([(column.low + column.high) / 2 for column in description.action.columns]), "the middle"
 
 
-def instant(world: World) -> Instant:
+def instant(world: HostedWorld) -> Instant:
     """The state and the pictures now."""
     names = world.description.camera_names
     return Instant(world.state(), {name: world.look(name).color for name in names})
