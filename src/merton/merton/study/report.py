@@ -198,7 +198,7 @@ def render(
             files=run_files.present(run),
             added_references=run_files.added_references(run),
             **_pairs(records),
-            trials=trial_table.table(run, records, lookers or agents, of_episodes, world, has_distance),
+            trials=trial_table.table(run, records, lookers or agents, of_episodes),
             run_name=run.name,
             **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from merton.errors import ErrorCode
 from merton.pages.words import OUTCOME_MARKS, readable
-from merton.results.recorded_world import RecordedWorld
 from merton.results.records import Outcome, TrialRecord
 from merton.results.text import one_line
 from merton.results.trial_files import has_film, shown_answers, shown_text, trial_detail
@@ -47,12 +46,7 @@ class TrialTable:
 
 
 def table(
-    run: Path,
-    records: Sequence[TrialRecord],
-    subjects: Collection[str],
-    of_episodes: bool = False,
-    world: RecordedWorld | None = None,
-    has_distance: bool = True,
+    run: Path, records: Sequence[TrialRecord], subjects: Collection[str], of_episodes: bool = False
 ) -> TrialTable:
     """The table of a run's trials, the gravest first, `TRIALS_SHOWN` at most.
 
@@ -61,8 +55,6 @@ def table(
         records: of its trials.
         subjects: the agents that come first.
         of_episodes: they are episodes of another program: columns and words are those of what they have.
-        world: that they were made in; None for the cell.
-        has_distance: the distance to the reference run is a column.
     """
     texts: dict[str, int] = {}
     shown = gravest_first(records, subjects)[:TRIALS_SHOWN]
@@ -70,11 +62,6 @@ def table(
     outcomes = {outcome.value: words for outcome, words in OUTCOME_MARKS.items()}
     outcomes[NO_PAIR] = ("○", "no pair")
     content = {"texts": list(texts), "outcomes": outcomes, "episodes": of_episodes, "rows": rows}
-    if not has_distance:
-        content["without_distance"] = True
-    if world is not None and world.gives_rows:
-        columns = f": {', '.join(world.columns)}" if world.columns else ""
-        content["actions"] = f"First rows of the first chunk{columns}."
     data = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     unsuccessful = sum(record.outcome is not Outcome.SUCCESS for record in records)
     return TrialTable(Markup(data), len(rows), len(records), unsuccessful)
