@@ -27,6 +27,7 @@ from merton.experiment.placebo import PLACEBO
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
+from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.study.attribution import UNSEEN, Attribution, attribute, failure, shapley
 from merton.study.rerun_sample import Pair, Rerun, pairs_of, rerun_weights
@@ -149,6 +150,31 @@ def test_a_part_at_which_an_agent_does_not_look_has_no_interval() -> None:
     found = failure("a", parts.prefixes, pairs, trials)
     assert found is not None
     assert [step for step, at in found.at.items() if at.lost is not UNSEEN] == [2]
+
+
+@pytest.mark.usefixtures("eyes")
+def test_where_no_path_is_known_equal_records_do_not_say_that_an_agent_does_not_look() -> None:
+    """Trials of another world end alike at its step limit, whatever the robot did."""
+
+    def bare(record: TrialRecord) -> TrialRecord:
+        progress = 1.0 if record.success else None
+        return replace(record, path_m=None, distance_m=None, angle_rad=None, progress=progress)
+
+    parts, known = planted({("top", 2)})
+    trials = [
+        Rerun(Pair(bare(one.pair.before), bare(one.pair.after)), {name: bare(each) for name, each in one.found.items()})
+        for one in known
+    ]
+    pairs = [trial.pair for trial in trials]
+    cameras, steps = (
+        attribute("a", game.axis, list(game.parts), game.designs, pairs, trials)[0].shares for game in parts.games[:2]
+    )
+    assert [part for part, share in cameras.items() if share.interval is None] == ["wrist", "side"], "by step 0"
+    assert {part: share.value for part, share in steps.items()} == {"0": 0.0, "1": 0.0, "2": 1.0, "3": 0.0}
+    assert all(share.interval is not None for share in steps.values())
+    found = failure("a", parts.prefixes, pairs, trials)
+    assert found is not None
+    assert all(at.lost.interval is not None for at in found.at.values())
 
 
 @pytest.mark.usefixtures("eyes")

@@ -59,7 +59,7 @@ class RecordedWorld:
         """The world with its versions, for the head of a page."""
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         where = f" Pictures are distorted at this point: {self.distorted_at.rstrip('.')}." if self.distorted_at else ""
-        return f"The trials were made in the world {self.shown}{f' ({versions})' if versions else ''}.{where}"
+        return f"The trials were made in {self.shown}{f' ({versions})' if versions else ''}.{where}"
 
     @property
     def is_embedded(self) -> bool:
@@ -69,7 +69,7 @@ class RecordedWorld:
     @property
     def shown(self) -> str:
         """Its name in a sentence."""
-        return "the UR5 cell" if self.is_embedded else one_line(self.name, _LENGTH)
+        return "the UR5 cell" if self.is_embedded else f"the world {one_line(self.name, _LENGTH)}"
 
 
 def world_of(about: Mapping[str, Any]) -> RecordedWorld | None:

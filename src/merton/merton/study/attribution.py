@@ -57,6 +57,8 @@ class Mean:
 
 UNSEEN = Mean(0.0, None)
 """Of a part at which the agent does not look."""
+SEEN_AT_STEP_0 = "cameras"
+"""The axis whose parts are all seen at step 0, whose decision is recorded everywhere."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,6 @@ def attribute(
     reruns: Sequence[Rerun],
     unseen: Sequence[str] = (),
     values: Sequence[str] = ATTRIBUTED,
-    tells_unseen: bool = True,
 ) -> list[Attribution]:
     """The shares of an agent's loss by the parts of one axis, for each of `values`.
 
@@ -151,10 +152,9 @@ def attribute(
             changes, shares miss it.
         unseen: further parts, at which the agent is known not to look.
         values: of `ATTRIBUTED`; those that are known of failures, too.
-        tells_unseen: whether equal records mean equal motions (`is_unseen`): of episodes of other programs neither
-            path nor chunks are recorded, and at later steps nothing is.
     """
-    blind = {part for part in parts if tells_unseen and is_unseen(part, designs, reruns)}
+    tells = tells_unseen(axis, reruns)
+    blind = {part for part in parts if tells and is_unseen(part, designs, reruns)}
     attributions = []
     for value in values:
         sample, shares = [], []
@@ -213,14 +213,13 @@ def failure(
     prefixes: Mapping[int, str],
     pairs: Sequence[Pair],
     reruns: Sequence[Rerun],
-    tells_unseen: bool = True,
 ) -> Failure | None:
     """The steps at which an agent's success is lost; None if no trial does the task undistorted and fails distorted.
 
     Args:
         prefixes: each distorted step to the design in which it and those before it are distorted; the last one's is
             the trial of the run.
-        pairs, reruns, tells_unseen: as of `attribute`.
+        pairs, reruns: as of `attribute`.
     """
     lost = [pair for pair in pairs if pair.before.success and pair.after.success is False]
     if not lost:
@@ -228,9 +227,9 @@ def failure(
     names = [name for _, name in sorted(prefixes.items())][:-1]
     ends = [[rerun.pair.before, *(rerun.found[name] for name in names), rerun.pair.after] for rerun in reruns]
     wins = [[float(bool(record.success)) for record in row] for row in ends]
+    tells = tells_unseen("steps", reruns)
     looks = [
-        not tells_unseen or any(not _moves_alike(row[step], row[step + 1]) for row in ends)
-        for step in range(len(names) + 1)
+        not tells or any(not _moves_alike(row[step], row[step + 1]) for row in ends) for step in range(len(names) + 1)
     ]
     at = {}
     for step, (label, now) in enumerate(zip(sorted(prefixes), looks, strict=True)):
@@ -285,6 +284,17 @@ def is_unseen(part: str, designs: Mapping[frozenset[str], str], reruns: Sequence
         for some in with_it
         for rerun in reruns
     )
+
+
+def tells_unseen(axis: str, reruns: Iterable[Rerun]) -> bool:
+    """Whether equal records of trials mean equal motions, so that a part without any effect is one that is not seen.
+
+    They do where a path or the progress of a failure is known, since neither is equal by chance; else, as in a world
+    without such points or in episodes of other programs, only the decision of step 0 tells, of each camera.
+    """
+    ends = [rerun.pair.after for rerun in reruns]
+    has_motion = any(end.path_m is not None or (end.success is False and end.progress is not None) for end in ends)
+    return axis == SEEN_AT_STEP_0 or has_motion
 
 
 _MOTION = ("outcome", "progress", "steps", "simulated_s", "cut_short")

@@ -13,8 +13,6 @@ from merton.study.rerun_sample import Pair, Rerun, pairs_of
 
 VALUES = ("success",)
 """Another program says nothing of the progress of a failure."""
-SEEN_BY_RECORD = "cameras"
-"""The axis whose parts can be told to have no effect: the decision of step 0 is recorded, and tells of each camera."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,8 @@ def findings_of(
             why = f"{agent} has no distorted episode with all {len(wanted)} designs of {game.axis} recorded yet."
             findings += Findings((), (), (why,))
             continue
-        tells = game.axis == SEEN_BY_RECORD
-        shares = attribute(agent, game.axis, game.parts, game.designs, pairs, reruns, (), VALUES, tells)
-        lost = failure(agent, prefixes, pairs, reruns, False) if game.axis == "steps" and prefixes else None
+        shares = attribute(agent, game.axis, game.parts, game.designs, pairs, reruns, (), VALUES)
+        lost = failure(agent, prefixes, pairs, reruns) if game.axis == "steps" and prefixes else None
         findings += Findings(tuple(shares), (lost,) if lost else (), tuple(_remarks(agent, game.axis, pairs, known)))
     return findings
 
