@@ -148,7 +148,6 @@ def render(
     lost = by_agent(records)
     leading = None if found_thresholds else leading_drop(lost, blind)
     shown, of_episodes, world = measured(facts, records), trial_files.is_of_episodes(facts), world_of(facts)
-    has_distance = world is None or any(record.distance_m is not None for record in records)
     study = execution_study.execution_study(run, records) if lookers and "execution" in shown else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     chance = floors.of_episodes(facts, board) if of_episodes else floors.floors(recorded, board, blind)
@@ -160,8 +159,6 @@ def render(
             facts=facts,
             when=date_and_time(facts.get("created")),
             shown_stages=shown,
-            world=world,
-            has_distance=has_distance,
             **_kind_of_run(run, facts, records, of_episodes),
             headline=headline(board, lost, found_thresholds, planned, blind),
             size=size(board, facts.get("wall_s"), blind),
@@ -221,9 +218,12 @@ def _scatter(records: Sequence[TrialRecord], names: Sequence[str]) -> dict[str, 
 def _kind_of_run(
     run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord], of_episodes: bool
 ) -> dict[str, Any]:
-    """All that a page says otherwise of episodes that another program carried out."""
+    """All that a page says otherwise of another world's trials, and of episodes that another program carried out."""
     plan = trial_files.DESIGN_FILE if of_episodes else "experiment.yaml"
+    world = world_of(facts)
     return {
+        "world": world,
+        "has_distance": world is None or any(record.distance_m is not None for record in records),
         "is_of_episodes": of_episodes,
         "episode_notes": episode_notes.episode_notes(facts, records),
         "told": episode_notes.told(facts),
