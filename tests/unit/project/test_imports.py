@@ -110,6 +110,9 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "msgpack": ("models",),
 }
 
+HOSTED = LIBRARY / "worlds" / "hosted"
+"""Files of foreign environments: each imports its simulator, and nothing of Merton."""
+
 LONGEST_FILE = 400
 LONGEST_NODE = 250
 LONGEST_FUNCTION = 60
@@ -304,7 +307,18 @@ def test_heavy_packages_stay_in_their_adapter() -> None:
     agree(
         offence(file, module)
         for file, module in imported((*files(LIBRARY), *files(STUDIES)))
-        if wing(file) not in ADAPTERS_ONLY.get(top(module), (wing(file),))
+        if not file.is_relative_to(HOSTED) and wing(file) not in ADAPTERS_ONLY.get(top(module), (wing(file),))
+    )
+
+
+def test_what_runs_in_a_foreign_environment_needs_nothing_of_this_one() -> None:
+    """Only its neighbours in the folder, numpy and its simulator."""
+    assert len(files(HOSTED)) > 3
+    agree(
+        offence(file, module)
+        for file, module in imported(files(HOSTED))
+        if top(module) in {"merton", "merton_studies", "merton_nodes", "pydantic", "cv2"}
+        and not module.startswith("merton.worlds.hosted.")
     )
 
 

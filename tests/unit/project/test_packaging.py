@@ -297,7 +297,8 @@ package = importlib.import_module(sys.argv[1])
 from merton.errors import MissingDependencyError
 count = 0
 for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None):
-    if module.name.endswith(".__main__"):
+    hosted = module.name.startswith("merton.worlds.hosted.") and module.name.endswith(("_world", "_room", "_state"))
+    if module.name.endswith(".__main__") or hosted:  # imports its simulator in an environment of its own
         continue
     count += 1
     try:

@@ -30,4 +30,5 @@ __all__ = [
     "trial",
     "undistorted",
     "workers",
+    "world_facts",
 ]
