@@ -482,7 +482,7 @@ def test_a_host_at_an_address_serves_one_client_after_another(shared: HostedWorl
 
 def test_a_token_must_be_shown() -> None:
     with serving("secret") as (address, _):
-        for token in ("", "other", "sécret"):
+        for token in ("", "other", "sécret", "\ud800"):
             with pytest.raises(InfrastructureError, match="failed at start: its token is another one") as caught:
                 HostedWorld("point", Address(address.host, address.port, token)).reset("reach", 3)
             sentence(caught)

@@ -216,4 +216,4 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
 def _kind(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape}"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"

@@ -73,7 +73,7 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
     def description(self) -> WorldDescription:
         """As the world gives it; starts the process unless it is known."""
         if self._description is None:
-            self._started()
+            self._start()
         assert self._description is not None
         return self._description
 
@@ -113,7 +113,7 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
         self._trial = ""
         if self._link is not None and not self._link.is_alive():
             self._drop_link()
-        self._started()
+        self._start()
         reply = self._ask("reset", task=task, scene=int(scene))
         self._trial, self._rows = f"task {task}, scene {scene}", 0
         self._take_in(reply)
@@ -215,8 +215,8 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
     def _time_ns(self) -> int:
         return round(self._rows * self.description.action.period_s * 1e9)
 
-    def _started(self) -> Link:
-        """The link; of a new one the description is asked, and compared."""
+    def _start(self) -> None:
+        """Make the link unless it is there; the description is asked, and compared."""
         if self._link is None:
             self._dropped = deque()
             self._link = Link(self.name, self._place)
@@ -225,7 +225,6 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
             except InfrastructureError:
                 self._drop_link()
                 raise
-        return self._link
 
     def _compare(self, given: dict[str, Any]) -> None:
         where = f"the description of world {self.name!r}"

@@ -93,7 +93,7 @@ class Link:
     """
 
     def __init__(self, name: str, place: Program | Address) -> None:
-        self._name, self._place = name, place
+        self._name = name
         self._process: _HostProcess | None = None
         self._wire: Wire | None = None
         try:
@@ -104,7 +104,6 @@ class Link:
                 connection = socket.create_connection((place.host, place.port), GREETING_S)
             except OSError as error:
                 raise Closed(f"nothing answers at {place.host}:{place.port}: {error}") from None
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._wire = Wire(connection)
             self._exchange({"version": VERSION, "token": place.token}, GREETING_S)
         except BaseException as error:
@@ -247,7 +246,8 @@ class _HostProcess:
     def kill(self) -> None:
         """End it, and what it started, at once."""
         self._signal(signal.SIGKILL)
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):  # a driver may hold it in the kernel
+            self._process.wait(LEAVE_S)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

@@ -26,6 +26,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ GREETING_S = 10.0
 """A connection that has not said who it is by then is closed [s]."""
 MOST_WAITING = 16
 """Connections that have not yet said who they are, each with a thread; others wait until one has."""
+KEPT_S = 60
+"""Of silence, after which the system asks whether the client's machine is still there [s]."""
 FREE_S = 1.0
 """A client that comes while another is served is turned away after so long [s]: that one may just be leaving."""
 
@@ -117,6 +120,7 @@ class Server:
             wire = self._guests.get()
             hosted.forget()
             try:
+                wire.send({"ok": {"version": VERSION}})
                 while True:
                     reply = hosted.answer(wire.receive())
                     try:
@@ -136,32 +140,37 @@ class Server:
     def _accept(self) -> None:
         while True:
             self._places.acquire()
-            connection, _ = self._socket.accept()
-            threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
+            try:
+                connection, _ = self._socket.accept()
+            except OSError as error:  # it has gone again, or files are short
+                print(f"host: a connection failed: {error}", file=sys.stderr)
+                self._places.release()
+                time.sleep(0.1)
+            else:
+                threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
 
     def _greet(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is gone says no goodbye
-        wire = Wire(connection)
         try:
-            hello = wire.receive(GREETING_S, LONGEST_GREETING)
-            why = self._refusal(hello)
-            if not why and not self._free.acquire(timeout=FREE_S):
-                why = "it serves another client"
-            if not why:
-                wire.send({"ok": {"version": VERSION}}, GREETING_S)
-                self._guests.put(wire)
-                return
-            wire.send({"error": why}, GREETING_S)
-        except (Closed, WireError, TimeoutError) as error:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEPT_S)
+            wire = Wire(connection)
+            why = self._refusal(wire.receive(GREETING_S, LONGEST_GREETING))
+            if why or not self._free.acquire(timeout=FREE_S):
+                wire.send({"error": why or "it serves another client"}, GREETING_S)
+                connection.close()
+            else:
+                self._guests.put(wire)  # whose thread answers, so that no error can leave the world taken
+        except (Closed, WireError, TimeoutError, OSError) as error:
             print(f"host: a connection was closed: {error or 'it was silent'}", file=sys.stderr)
+            connection.close()
         finally:
             self._places.release()
-        wire.close()
 
     def _refusal(self, hello: Any) -> str:
         if not isinstance(hello, dict) or hello.get("version") != VERSION:
             return f"it speaks version {VERSION} of the protocol"
-        if self._token and not hmac.compare_digest(str(hello.get("token")).encode(), self._token.encode()):
+        shown, wanted = (str(one).encode("utf-8", "surrogatepass") for one in (hello.get("token", ""), self._token))
+        if wanted and not hmac.compare_digest(shown, wanted):
             return "its token is another one"
         return ""
 
