@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import socket
@@ -453,6 +454,12 @@ def test_a_host_ends_with_its_parent(trouble: str) -> None:
         until(lambda: is_gone(pid))
 
 
+def frame(message: object) -> bytes:
+    """A message as it travels."""
+    header = json.dumps({"message": message, "arrays": []}).encode()
+    return b"MWLD" + len(header).to_bytes(4, "big") + header
+
+
 @contextmanager
 def serving(token: str = "", listen: str = "127.0.0.1:0") -> Iterator[tuple[Address, subprocess.Popen[str]]]:
     """A host as somebody starts it on another machine."""
@@ -514,9 +521,26 @@ def test_a_second_client_is_turned_away_and_the_first_goes_on() -> None:
         second.close()
 
 
-@pytest.mark.parametrize(
-    "sent", [b"GET / HTTP/1.1\r\n\r\n", b"MWLD\x06\x40\x00\x00" + b"{" * 100, b"", b"MWLD\0\0\0\x02[]"]
-)
+def test_clients_that_go_after_their_greeting_leave_the_world_free() -> None:
+    with serving() as (address, _):
+        for _ in range(20):
+            with socket.create_connection((address.host, address.port)) as guest:
+                Wire(guest).send({"version": VERSION, "token": ""})
+        own = HostedWorld("point", address)
+        until(lambda: is_served(own))
+        own.close()
+
+
+STRANGE = {
+    "HTTP": b"GET / HTTP/1.1\r\n\r\n",
+    "a header of 100 MB": b"MWLD\x06\x40\x00\x00" + b"{" * 100,
+    "nothing": b"",
+    "no greeting": frame([]),
+    "no token": frame({"version": VERSION}),
+}
+
+
+@pytest.mark.parametrize("sent", [pytest.param(sent, id=name) for name, sent in STRANGE.items()])
 def test_what_strangers_send_to_the_port_harms_nothing(sent: bytes) -> None:
     with serving("secret") as (address, _):
         own = HostedWorld("point", address)
