@@ -25,10 +25,10 @@ CATALOGUES: Mapping[str, Catalogue[Any]] = {"vlm": MODELS, "vla": POLICIES}
 FOR_PEOPLE = frozenset(
     {
         *("description", "paper", "licence", "source", "memory_gb", "verified", "unverified"),
-        *("requests_per_minute", "cost_per_1000"),
+        *("requests_per_minute", "cost_per_1000", "action"),
     }
 )
-"""Fields of an entry that no trial depends on."""
+"""Fields of an entry that no trial depends on; `action` only says in which worlds a policy may act."""
 
 Known = Mapping[str, Any]
 """Kind ("vlm", "vla", "task") to name to entry, or to the record of a task's file; "world" to the `WorldDescription`,
