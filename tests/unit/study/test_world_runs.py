@@ -27,6 +27,7 @@ from merton.results.recorded_world import EMBEDDED, in_brief, place_of, pooled_s
 from merton.results.records import ExperimentRecord
 from merton.results.store import ResultStore
 from merton.study import paths
+from merton.study.gate_pictures import worst_scene
 from merton.study.report import write_report
 from merton.worlds.description import WorldDescription
 
@@ -246,3 +247,16 @@ def test_the_report_of_a_run_from_elsewhere_is_written_by_the_command(runs: Path
     assert result.exit_code == 0
     assert (tmp_path / "one" / "report.html").is_file()
     assert len(TASKS) == 2
+
+
+def test_the_worst_scene_of_a_gate_shows_the_paths_in_the_worlds_frame(runs: Path) -> None:
+    with ResultStore(runs / "one", read_only=True) as store:
+        records = store.records()
+    lost = next(record for record in records if record.agent == "drifter" and not record.success)
+    kept = next(record for record in records if record.agent == "planner" and record.case == lost.case)
+    picture = str(worst_scene(runs / "one", (lost, kept)))
+    assert "x → and y ↑ [px]: candidate red, baseline blue" in picture
+    assert picture.count("<polyline") == 2
+    without = str(worst_scene(runs / "pathless", (lost, kept)))
+    assert without.count("<image") == 3
+    assert "candidate red" not in without

@@ -102,7 +102,7 @@ def compare_command(
         changed = changes(sources[0].settings, sources[1].settings, [row.pair for row in comparison.agents])
     notes = [f"{letter} {note}" for letter, source in zip("AB", sources, strict=True) for note in source.notes]
     notes += [apart] if apart else []
-    notes += version_sentences(*worlds) if worlds[0] and worlds[1] else []
+    notes += version_sentences(*worlds)
     if is_staircase:
         notes.append(
             "levels: staircase drives every agent to the same success, so only undistorted trials are compared: "
@@ -256,7 +256,7 @@ def _test_identity(first: str, second: str) -> None:
             raise InputError(f"{places[-1]} has no results")
     one, other = found
     differences = comparison.compare(one, other)
-    if worlds[0] and worlds[1] and (apart := worlds_sentence(worlds[0], worlds[1])):
+    if apart := worlds_sentence(worlds[0], worlds[1]):
         differences.insert(0, apart)
     if not differences:
         with working("rating"):

@@ -157,15 +157,18 @@ def pooled_sentences(experiments: Iterable[ExperimentRecord]) -> list[str]:
     return found
 
 
-def version_sentences(first: RecordedWorld, second: RecordedWorld, names: tuple[str, str] = ("A", "B")) -> list[str]:
+def version_sentences(
+    first: RecordedWorld | None, second: RecordedWorld | None, names: tuple[str, str] = ("A", "B")
+) -> list[str]:
     """A sentence for each version in which two runs of one world differ; empty if there is none, or of two worlds.
 
     A version that one of them does not say counts for nothing.
 
     Args:
+        first, second: None if it is not known.
         names: of the two runs, for the text.
     """
-    if first.name != second.name:
+    if first is None or second is None or first.name != second.name:
         return []
     found = []
     for package, one in first.versions.items():
@@ -180,9 +183,11 @@ def version_sentences(first: RecordedWorld, second: RecordedWorld, names: tuple[
     return found
 
 
-def worlds_sentence(first: RecordedWorld, second: RecordedWorld, names: tuple[str, str] = ("A", "B")) -> str:
-    """The sentence on two runs of different worlds; empty for one world."""
-    if first.name == second.name:
+def worlds_sentence(
+    first: RecordedWorld | None, second: RecordedWorld | None, names: tuple[str, str] = ("A", "B")
+) -> str:
+    """The sentence on two runs of different worlds; empty for one world, and for one that is not known (None)."""
+    if first is None or second is None or first.name == second.name:
         return ""
     return (
         f"{names[0]} ran in {first.shown} and {names[1]} in {second.shown}: tasks, scenes and physics differ as well "

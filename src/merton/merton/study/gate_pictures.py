@@ -160,7 +160,9 @@ def _paths(
         return []
     else:
         least = 1e-9
-    where = "the tools from above" if world is None else f"x → and y ↑ in {world.frame}"
+    where = (
+        "the tools from above" if world is None else f"x → and y ↑ {f'[{world.unit}]' if world.unit else ''}".strip()
+    )
     label = f"{where}: candidate red, baseline blue"
     parts = [
         _text(label, left + 2, top + 16, "start", _QUIET),

@@ -48,7 +48,7 @@ def same_scenes(
             other ones are not.
         worlds: of the first and of the second; no scene of one is one of another. None if it is not known.
     """
-    if worlds[0] and worlds[1] and (text := worlds_sentence(worlds[0], worlds[1])):
+    if text := worlds_sentence(*worlds):
         return list(first), _renamed(second), text
     one, other = pictures
     common = set.intersection(*({_scene(record) for record in records} for records in (first, second)))

@@ -18,13 +18,14 @@ from merton.leaderboard.snapshot.store import from_json, of_trials, take, to_jso
 from merton.pages.words import flat
 from merton.progress import OnStep
 from merton.results.export import statement_of
+from merton.results.recorded_world import in_brief, world_of
 from merton.results.records import AgentRecord, TestCase, TrialRecord
 from merton.results.store import ResultStore, open_record
 from merton.results.tables import json_object
 from merton_studies.release.part import DatasetPart
 from merton_studies.release.table import TEST, Field, Row, Table
 
-_MADE = ("id", "created", "merton", "git", "python", "packages", "arm", "seed", "design", "reference_width_px")
+_MADE = ("id", "created", "merton", "git", "python", "packages", "arm", "world", "seed", "design", "reference_width_px")
 
 TRIAL_FIELDS = (
     Field("experiment", "string", "id of the run"),
@@ -141,7 +142,7 @@ def record(runs: Sequence[Path], boards: Sequence[str], progress: OnStep) -> Dat
 
 def _trials(part: DatasetPart, folders: Sequence[Path]) -> list[TrialRecord]:
     """The trials of the runs, whose table and sentences are added to the part."""
-    found, arms = list[TrialRecord](), set[str]()
+    found, arms, worlds = list[TrialRecord](), set[str](), set[str]()
     for folder in folders:
         with ResultStore(folder / "results.sqlite", read_only=True) as store:
             own = store.records()
@@ -152,15 +153,21 @@ def _trials(part: DatasetPart, folders: Sequence[Path]) -> list[TrialRecord]:
         found += own
         about = json_object(folder / "run.json")
         name = str(about.get("id", folder.name))
-        arms.add(arm_of(about, folder / "run.json"))
-        part.provenance += flat({key: about[key] for key in _MADE[1:] if key in about}, f"run {name} · ")
+        if world := world_of(about):
+            worlds.add(world.shown)
+        else:
+            arms.add(arm_of(about, folder / "run.json"))
+        told = in_brief(about)
+        part.provenance += flat({key: told[key] for key in _MADE[1:] if key in told}, f"run {name} · ")
         part.provenance.append((f"run {name} · experiment_sha256", str(about.get("experiment_sha256", ""))))
     outcomes = Counter(trial.outcome.value for trial in found)
     part.shares.append(("trials by outcome", ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))))
     agents, scenes = {trial.agent for trial in found}, {trial.case.scene for trial in found}
+    where = [f"a simulated or real cell with a {' or '.join(sorted(arms))}"] if arms else []
+    where += sorted(worlds)
     part.made.append(
-        f"`merton run` let {len(agents)} agents do {len(found)} trials in {len(scenes)} scenes of a simulated or real "
-        f"cell with a {' or '.join(sorted(arms))}; each trial is measured against the undistorted run."
+        f"`merton run` let {len(agents)} agents do {len(found)} trials in {len(scenes)} scenes of "
+        f"{' and of '.join(where)}; each trial is measured against the undistorted run."
     )
     part.tables.append(Table("trials", "An agent on a test case.", TRIAL_FIELDS, lambda: _rows(folders)))
     part.limits += [

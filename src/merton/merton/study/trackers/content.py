@@ -15,6 +15,7 @@ from merton.errors import InputError
 from merton.pages.words import flat
 from merton.results import trial_files
 from merton.results.export import table_rows
+from merton.results.recorded_world import in_brief
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import plain_name
@@ -136,7 +137,7 @@ def content(run: Path) -> Content:
     return Content(
         run=str(facts.get("id") or run.name),
         created=_created(facts),
-        settings={name.replace(" · ", "."): text for name, text in flat(facts)},
+        settings={name.replace(" · ", "."): text for name, text in flat(in_brief(facts))},
         curves=curves(records),
         summary=dict(_summary(drops)),
         tables={"trials": trials, "drops": drops},
