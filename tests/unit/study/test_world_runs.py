@@ -178,7 +178,7 @@ def test_another_simulator_of_the_embedded_cell_is_told_in_the_same_way(runs: Pa
     facts["packages"]["mujoco"] = "3.1.6"
     (tmp_path / "older" / "run.json").write_text(json.dumps(facts))
     output = " ".join(run("compare", tmp_path / "older", runs / "cell", "--out", tmp_path / "x.html").stdout.split())
-    assert "The UR5 cell ran with mujoco 3.1.6 in A and 4.0.0 in B" in output
+    assert "Merton's own cell ran with mujoco 3.1.6 in A and 4.0.0 in B" in output
 
 
 def test_no_case_of_one_world_is_compared_with_one_of_another(runs: Path) -> None:

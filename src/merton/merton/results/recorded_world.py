@@ -17,7 +17,7 @@ from merton.results.text import one_line
 from merton.results.trial_files import is_of_episodes
 
 EMBEDDED: Final = "ur5"
-"""The embedded UR5 cell: the world of a run whose run.json names none."""
+"""Merton's own cell: the world of a run whose run.json names none."""
 SIMULATORS: Mapping[str, str] = {"mujoco": "it alone moved published success rates of LIBERO by seven points"}
 """Package to what another version of it has done; published: SimVLA's issue 14, MuJoCo 3.1 against 3.9."""
 _LENGTH = 60
@@ -69,7 +69,7 @@ class RecordedWorld:
     @property
     def shown(self) -> str:
         """Its name in a sentence."""
-        return "the UR5 cell" if self.is_embedded else f"the world {one_line(self.name, _LENGTH)}"
+        return "Merton's own cell" if self.is_embedded else f"the world {one_line(self.name, _LENGTH)}"
 
 
 def world_of(about: Mapping[str, Any]) -> RecordedWorld | None:
