@@ -19,7 +19,6 @@ from typer.testing import CliRunner, Result
 from merton.cli.main import app
 from merton.decision.models.base import POLICIES
 from merton.errors import FileError, InputError
-from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names
 from merton.leaderboard.snapshot import store as snapshot
 from merton.results.merge import merge
@@ -236,7 +235,6 @@ def test_commands_that_read_need_neither_the_world_nor_a_catalogue(
     assert "nan" not in result.stdout.lower().split()
 
 
-@pytest.mark.skipif("world" not in ExperimentSpec.model_fields, reason="an experiment names no world yet")
 def test_the_report_of_a_run_from_elsewhere_is_written_by_the_command(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "one", tmp_path / "one")
     facts = json.loads((tmp_path / "one" / "run.json").read_text())

@@ -85,12 +85,12 @@ def _run(where: Path, setting: Sequence[str] | None, name: str | None, runs: Pat
     names_run = any((folder / "experiment.yaml").is_file() for folder in (where, runs / where))
     if where.is_file() or (not names_run and str(where).removesuffix(".yaml") in shipped()):
         made = experiment_named(str(where), "merton attribute", setting)
-        ready(str(where), "sim", *extras_of(made.spec))
+        ready(str(where), *made.spec.facts.extras, *extras_of(made.spec))
         return RunDirectory.create(runs, made.file, name, True, made.text, made.about)
     if setting:
         raise InputError(f"--set changes an experiment, and {where} is a run: leave it out")
     run = RunDirectory(find_run(where))
-    ready(str(where), "sim", *extras_of(run.spec))
+    ready(str(where), *run.spec.facts.extras, *extras_of(run.spec))
     return run
 
 

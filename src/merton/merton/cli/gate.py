@@ -130,7 +130,7 @@ def _ready(spec: ExperimentSpec, *agents: str) -> None:
 
     named = [agent_named(spec, name, CANDIDATE) for name in agents]
     names = [model for agent in named for model in (agent.vlm, agent.vla)]
-    ready(" against ".join(agents), "sim", *extras_of_models(names))
+    ready(" against ".join(agents), *spec.facts.extras, *extras_of_models(names))
 
 
 def _run_directory(

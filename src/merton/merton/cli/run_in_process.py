@@ -52,8 +52,8 @@ class Workers:
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The extras that they need."""
-        return ("sim", "cluster") if self.engine == "ray" else ("sim",)
+        """The extras that their engine needs."""
+        return ("cluster",) if self.engine == "ray" else ()
 
     @property
     def words(self) -> tuple[str, ...]:

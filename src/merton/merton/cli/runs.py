@@ -175,9 +175,10 @@ class _Means:
             if refused := refusal(one.spec, self.graph):
                 raise InputError(f"{one.file}: {refused}")
         asked = {"recording": self.record, "serve": self.monitor}
-        extras = (
-            self.workers.extras if self.workers else load_graph(self.graph).with_arguments(dict(self.values)).extras
-        )
+        if self.workers:
+            extras = [*(extra for one in experiments for extra in one.spec.facts.extras), *self.workers.extras]
+        else:
+            extras = list(load_graph(self.graph).with_arguments(dict(self.values)).extras)
         models = (extra for one in experiments for extra in extras_of(one.spec))
         return list(dict.fromkeys([*extras, *(name for name in asked if asked[name]), *models]))
 

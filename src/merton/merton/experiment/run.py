@@ -23,6 +23,7 @@ from merton.experiment.plan import ExperimentSpec
 from merton.experiment.recorded import known_names, provenance_of, refuse_other_models
 from merton.experiment.run_folder import json_bytes, name_of_new_run, new_run
 from merton.experiment.trial import ReferenceRun, TrialReport
+from merton.experiment.world_facts import UR5
 from merton.files import file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
@@ -156,7 +157,8 @@ class RunDirectory:
 
     def _provenance(self) -> dict[str, Any]:
         tasks = {path.name: file_sha256(path) for path in lab_files()}
-        packages = ("numpy", "scipy", "mujoco", "numba", "SQLAlchemy", "simplejpeg", "ros-jazzy-rclpy")
+        own = ("mujoco",) if self.spec.world == UR5 else ()  # another world has its own, among its versions
+        packages = ("numpy", "scipy", *own, "numba", "SQLAlchemy", "simplejpeg", "ros-jazzy-rclpy")
         return {
             "id": self.id,
             "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -61,6 +61,11 @@ class WorldFacts:
         return "expert" if "expert" in self.description.abilities else None
 
     @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras (`merton.extras`) that its trials need in this process."""
+        return ("sim",) if self.description is None else ()
+
+    @property
     def max_steps(self) -> int:
         """Chunks of a trial, at most, if the experiment does not say it."""
         if self.description is None:
