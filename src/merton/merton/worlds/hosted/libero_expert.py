@@ -15,9 +15,10 @@ CLEAR_M = 0.12
 """Of the hand above the bowl while it comes, and of the bowl above the place while it is carried."""
 HELD_WIDTH_M = 0.02
 """Between the fingers; they are wider apart when they do not hold a rim."""
-NEAR_M = 0.012
+NEAR_M = 0.01
 OVER_M = 0.02
 STEP_M = 0.05
+GAIN = 3.0
 
 
 def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -34,19 +35,23 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
     if over < OVER_M and thing[2] < place[2] + 0.045:
         return _row([0.0, 0.0, STEP_M], gripper=1.0)
     if held:
-        sideways = 2.0 * (place - thing)[:2]
+        sideways = GAIN * (place - thing)[:2]
         too_low = place[2] + CLEAR_M - thing[2]
         if over < 2 * OVER_M:
             return _row([*sideways, -0.04 if over < OVER_M else -0.02], gripper=0.0)
         if too_low > 0.03 and over > 0.06:
             return _row([0.0, 0.0, STEP_M], gripper=0.0)
         return _row([*sideways, np.clip(too_low, 0.0, STEP_M)], gripper=0.0)
-    if np.linalg.norm(off[:2]) > NEAR_M and off[2] < 0.04:
+    aside = np.linalg.norm(off[:2])
+    sideways = -GAIN * off[:2]
+    if aside > 2 * NEAR_M and off[2] < 0.06:
         return _row([0.0, 0.0, STEP_M], gripper=1.0)
-    if np.linalg.norm(off[:2]) > NEAR_M:
-        return _row([*-off[:2], np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=1.0)
+    if aside > 2 * NEAR_M:
+        return _row([*sideways, np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=1.0)
+    if aside > NEAR_M and off[2] < 0.08:
+        return _row([*sideways, 0.0], gripper=1.0)
     if off[2] > 0.008:
-        return _row([*-off[:2], -off[2]], gripper=1.0)
+        return _row([*sideways, -max(off[2], 0.02)], gripper=1.0)
     return _row([0.0, 0.0, 0.0], gripper=0.0)
 
 
