@@ -66,6 +66,11 @@ def follow(world: Any, of: np.ndarray) -> list[bytes]:
     return told
 
 
+def same(one: list[bytes], other: list[bytes]) -> int:
+    """The number of rows after which both are the same."""
+    return sum(a == b for a, b in zip(one, other, strict=True))
+
+
 def resets(world: Any, tasks: list[str], count: int, seed: int) -> None:
     """Reset in a drawn order, with random rows before each, and say what came of it."""
     order = [(task, scene % 10) for scene in range(-(-count // len(tasks))) for task in tasks][:count]
@@ -95,7 +100,7 @@ def check(kind: type, task: str) -> None:
     print(
         task,
         "25 rows after load, same:",
-        sum(a == b for a, b in zip(straight, follow(world, rows(2, 25)), strict=True)),
+        same(straight, follow(world, rows(2, 25))),
     )
     world.reset(task, 3)
     print(task, "soft reset = hard reset:", state_bytes(world) + pictures(world) == first)
@@ -107,7 +112,7 @@ def check(kind: type, task: str) -> None:
     print(
         task,
         "a separate run = the fork:",
-        sum(a == b for a, b in zip(straight, follow(fresh, rows(2, 25)), strict=True)),
+        same(straight, follow(fresh, rows(2, 25))),
     )
     against_stock(world, task)
     for each in (world, fresh):
@@ -115,7 +120,7 @@ def check(kind: type, task: str) -> None:
 
 
 def against_stock(world: Any, task: str) -> None:
-    """LIBERO's own environment with its cameras on, seeded and stepped as OpenVLA's evaluation does, in its first trial."""
+    """LIBERO's own environment with its cameras on, as OpenVLA's evaluation seeds and steps it in its first trial."""
     import libero_actions
     from libero.libero.envs import OffScreenRenderEnv
 

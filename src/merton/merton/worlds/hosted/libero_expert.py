@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
-RIM_M = np.array([0.0, 0.045, 0.0])
-"""From the origin of a bowl to the point of its rim that is held."""
+RIM_M = 0.045
+"""From the origin of a bowl along y to the point of its rim that is held."""
 GRASP_Z_M = 0.012
 """Of the hand above the origin of a bowl that it holds."""
 CLEAR_M = 0.12
 """Of the hand above the bowl while it comes, and of the bowl above the place while it is carried."""
 HELD_WIDTH_M = 0.02
 """Between the fingers; they are wider apart when they do not hold a rim."""
+DRAWER_Z_M = (1.0, 1.1)
+"""Of a bowl in the open drawer of the cabinet."""
 NEAR_M = 0.01
 OVER_M = 0.02
 STEP_M = 0.05
 GAIN = 3.0
+
+
+def knows(goal: list[list[str]]) -> bool:
+    """Whether a goal, as LIBERO parses it, is one black bowl on a plate."""
+    return len(goal) == 1 and goal[0][0] == "on" and "black_bowl" in goal[0][1] and "plate" in goal[0][2]
 
 
 def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -28,8 +35,7 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
         hand, thing, place: (3,) of the hand, the bowl and its place [m].
         width_m: between the fingers.
     """
-    rim = thing + RIM_M
-    grasp = rim + [0.0, 0.0, GRASP_Z_M]
+    grasp = thing + np.array([0.0, _side(hand, thing) * RIM_M, GRASP_Z_M])
     off, over = hand - grasp, np.linalg.norm(thing[:2] - place[:2])
     held = width_m < HELD_WIDTH_M and np.linalg.norm(off[:2]) < 0.03 and off[2] < 0.055
     if over < OVER_M and thing[2] < place[2] + 0.045:
@@ -53,6 +59,14 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
     if off[2] > 0.008:
         return _row([*sideways, -max(off[2], 0.02)], gripper=1.0)
     return _row([0.0, 0.0, 0.0], gripper=0.0)
+
+
+def _side(hand: np.ndarray, thing: np.ndarray) -> float:
+    """The side of a bowl to hold it at: where the hand is, once it is there; else away from the wall of a drawer."""
+    away = hand - thing
+    if away[2] < 0.08 and np.linalg.norm(away[:2]) < 0.08:
+        return 1.0 if away[1] > 0 else -1.0
+    return -1.0 if DRAWER_Z_M[0] < thing[2] < DRAWER_Z_M[1] else 1.0
 
 
 def _row(move_m: list[float], gripper: float) -> np.ndarray:

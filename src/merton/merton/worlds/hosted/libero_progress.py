@@ -19,9 +19,9 @@ RANGES = {
 class Progress:
     """The way from the state at `begin` to the goal of the task; `first` is the distance to each part of it there.
 
-    A share is the mean over the parts of the goal. A part that holds counts 1. Else, for a thing to be placed it is the
-    part of its first horizontal distance to its place that is gone, for a joint the part of its travel that is done, at most 0.99.
-    None for a goal with a part of another kind.
+    A share is the mean over the parts of the goal. A part that holds counts 1. Else it is, of a thing to be placed, the
+    part of its first horizontal distance to its place that is gone, and of a joint, the part of its travel that is
+    done, at most 0.99. None for a goal with a part of another kind.
     """
 
     def __init__(self, domain: Any) -> None:

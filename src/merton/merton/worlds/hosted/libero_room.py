@@ -13,6 +13,7 @@ import io
 from types import SimpleNamespace
 from typing import Any
 
+import libero_expert
 import mujoco
 import mujoco_state
 import numpy as np
@@ -99,6 +100,17 @@ class Room:
     def render(self, camera: str, size_px: int) -> np.ndarray:
         """(size, size, 3) uint8 as OpenGL has it, the lowest row first."""
         return self._render(camera, size_px)
+
+    def expert_row(self) -> np.ndarray:
+        """The next row of the scripted expert; raises ValueError for a task that it does not know."""
+        states, goal = self._domain.object_states_dict, self._domain.parsed_problem["goal_state"]
+        if not libero_expert.knows(goal):
+            raise ValueError("LIBERO's expert only knows how to put a black bowl on a plate, as libero_spatial asks")
+        thing, place = (np.array(states[name].get_geom_state()["pos"]) for name in goal[0][1:])
+        robot = self._domain.robots[0]
+        hand = np.array(self._data.site_xpos[robot.eef_site_id])
+        width_m = float(np.abs(self._data.qpos[robot._ref_gripper_joint_pos_indexes]).sum())
+        return libero_expert.next_row(hand, width_m, thing, place)
 
     def _render(self, camera: str, size_px: int, **kind: bool) -> Any:
         self._sim._render_context_offscreen.gl_ctx.make_current()  # each room has its own

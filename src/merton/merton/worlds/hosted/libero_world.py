@@ -99,6 +99,9 @@ class Libero:
         task, saved = snapshot
         self._room_of(task).load(saved)
 
+    def expert(self) -> np.ndarray:
+        return self._room.expert_row()
+
     def close(self) -> None:
         if self._room is not None:
             self._room.close()
