@@ -156,8 +156,8 @@ class GymnasiumWorld:
             self.env.action_space.seed(seed)
             for _ in range(3):
                 self.env.step(self.env.action_space.sample())
-        for part, first, again in zip(("observation", "picture"), seen[0], seen[2]):
-            if not np.array_equal(first, again, equal_nan=part == "observation"):
+        for index, part in enumerate(("observation", "picture")):
+            if not np.array_equal(seen[0][index], seen[2][index], equal_nan=index == 0):
                 raise NotRepeatableError(
                     f"the first {part} of {task} is another one after a second reset with seed {scene}: "
                     "its environment must draw everything from self.np_random"
