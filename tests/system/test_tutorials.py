@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -126,6 +127,21 @@ def test_your_arena_evaluates_a_model_that_applies(tmp_path: Path, hook: Path) -
 def test_the_lab_is_rehearsed(tmp_path: Path, hook: Path) -> None:
     run_page(ROOT / "docs/use/tutorials/the_lab.md", tmp_path, hook)
     assert (tmp_path / "board.pdf").exists()
+
+
+def test_your_world_is_made_checked_and_run_in(tmp_path: Path) -> None:
+    """With gymnasium, in the place of the page's own environment this one."""
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (the extra gym)")
+    python = tmp_path / "sim" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    run_page(ROOT / "docs/use/tutorials/your_world.md", tmp_path, tmp_path / "nothing is hidden")
+    first = tmp_path / "runs" / "first"
+    looked = {name: sum(done) for name, done in successes(first, "looker").items()}
+    assert looked == {"reference": 4, "gaussian_blur": 4, "hsv_saturation": 0}
+    assert all(all(done) for done in successes(first, "expert").values())
+    assert not any(any(done) for done in successes(first, "hold").values())
 
 
 def successes(run: Path, agent: str) -> dict[str, list[bool]]:
