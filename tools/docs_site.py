@@ -26,7 +26,8 @@ SECTIONS = {
     ),
     "Experiments": (
         *("use/experiments", "use/tasks", "use/adding_a_task", "use/scenes", "use/distortions"),
-        *("reference/scores", "use/attribution", "use/gate", "use/episodes", "use/proxy", "use/gymnasium"),
+        *("reference/scores", "use/attribution", "use/gate", "use/worlds", "use/episodes", "use/proxy"),
+        "use/gymnasium",
     ),
     "Models and images": (
         *("use/models", "use/adding_a_model", "use/conventions", "use/serving", "use/adding_a_distortion"),

@@ -77,7 +77,7 @@ def test_pip_makes_an_environment(lab: Lab, tmp_path: Path, monkeypatch: pytest.
 
     entry = lab.has(point={"requirements": ["toy==1.0"]})["point"]
     added = add(entry, None, stage)
-    assert stages == [f"an environment of Python {THIS}", "1 package and all that they need", "its first start"]
+    assert stages == [f"an environment of Python {THIS}", "1 package and all that they need", "its start"]
     assert any(step.startswith("Installing collected packages: toy") for step in steps)
     assert (added.python, added.description) == (THIS, entry.described())
     assert read_added("point") == added

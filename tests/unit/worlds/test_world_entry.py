@@ -17,7 +17,7 @@ from merton.progress import silent
 from merton.worlds import entry as entries
 from merton.worlds.adding import add
 from merton.worlds.client import HostedWorld
-from merton.worlds.entry import WORLDS, WorldEntry
+from merton.worlds.entry import HOSTED, WORLDS, WorldEntry
 from merton.worlds.environments import ADDED_FILE
 from merton.worlds.hosted.world_wire import TOKEN
 
@@ -84,6 +84,11 @@ def test_a_labs_world_finds_its_adapter_beside_the_catalogue_file(lab: Lab) -> N
     lab.adapter.unlink()
     with pytest.raises(InputError, match=f"point: no file '{lab.adapter}' for its adapter"):
         worlds["point"].origin()
+
+
+def test_a_lab_may_run_one_of_mertons_adapters_in_an_environment_of_its_own(lab: Lab) -> None:
+    mine = lab.has(mine={"adapter": "host.py:Server", **HERE})["mine"]
+    assert mine.adapter_file == HOSTED / "host.py"
 
 
 def test_the_description_is_kept_and_starts_no_process(lab: Lab) -> None:

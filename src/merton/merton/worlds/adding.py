@@ -55,7 +55,7 @@ def add(entry: WorldEntry, python: Path | None, stage: Stage) -> Added:
         if before is None or added.environment != before.environment:
             write_added(entry.name, added)
             remove_environments(entry.name, added.environment)
-        with stage("its first start") as say:
+        with stage("its start") as say:
             say(entry.adapter or entry.address)
             world = entry.hosted(added.environment, None)
             try:

@@ -204,7 +204,7 @@ def _seconds(took_s: float) -> str:
 
 def summary(description: WorldDescription) -> str:
     """A world in a few words: tasks, scenes, cameras, abilities."""
-    scenes = sum(task.scenes for task in description.tasks)
+    scenes, count = sum(task.scenes for task in description.tasks), len(description.tasks)
     cameras = ", ".join(description.camera_names)
     able = f"; able: {', '.join(description.abilities)}" if description.abilities else ""
-    return f"{len(description.tasks)} tasks with {scenes} scenes, cameras {cameras}{able}"
+    return f"{count} task{'s' if count > 1 else ''} with {scenes} scenes, cameras {cameras}{able}"

@@ -42,7 +42,7 @@ class WorldEntry(AdapterEntry):
         name: the name that experiments use.
         description: one line for people.
         adapter: "module:Class" of a `World` in this process; or "FILE.py:Class" for a process and an environment of its
-            own, FILE in merton/worlds/hosted, or of a lab, beside its catalogue file; "" of one at an address.
+            own, FILE beside a lab's catalogue file, or in merton/worlds/hosted; "" of one at an address.
         settings: arguments of that class, by name.
         requirements: packages of its environment, each as name==version.
         python: version of its environment's interpreter, such as "3.11"; "" for any.
@@ -101,11 +101,11 @@ class WorldEntry(AdapterEntry):
         return file
 
     def of_file(self, file: Path) -> WorldEntry:
-        """The same entry with an absolute path in place of one that begins at the folder of a lab's catalogue file."""
+        """The same entry as of a lab's catalogue file: its adapter lies beside that file, or is one of `HOSTED`."""
         adapter, _, attribute = self.adapter.rpartition(":")
-        if not adapter.endswith(".py"):
-            return self
         place = file.parent / Path(adapter).expanduser()
+        if not adapter.endswith(".py") or (not place.is_file() and (HOSTED / adapter).is_file()):
+            return self
         return self.model_copy(update={"adapter": f"{place}:{attribute}"})
 
     def origin(self) -> dict[str, Any]:
