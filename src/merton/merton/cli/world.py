@@ -73,8 +73,7 @@ def check_command(
 ) -> None:
     """Start worlds and check them: scenes, pictures, rows, forks, expert; exit code 1 if something is wrong.
 
-    The first scene has to be the same after another one, and what follows a fork what followed before, to the last bit
-    and pixel.
+    To the last bit and pixel: the first scene after another one, a row after looking, and what follows a fork.
     """
     from merton.worlds.checking import examined
     from merton.worlds.entry import WORLDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -83,7 +84,7 @@ def _pictures(world: HostedWorld) -> str:
     row, _ = next_row(world)
     took = []
     for camera in world.description.cameras:
-        look, took_s = _timed(lambda name=camera.name: world.look(name, depth="depth" in able))
+        look, took_s = _timed(partial(world.look, camera.name, depth="depth" in able))
         took.append(f"{camera.name} {look.color.shape[1]} x {look.color.shape[0]} px in {_seconds(took_s)}")
         if "things" in able:
             world.things(camera.name)
