@@ -128,7 +128,7 @@ def test_a_broken_promise_is_told_with_what_differs(lab: Lab, subject: str) -> N
         ({"trouble": "gives NaN", "after": 1}, "gave nan in point"),
         ({"trouble": "fails", "after": 1}, "failed at carry_out: KeyError: 'joint 7'"),
         ({"trouble": "hangs", "after": 1}, "it did not answer within 0.5 s, and its process was ended"),
-        ({"trouble": "is killed", "after": 1}, "its process was ended by SIGKILL: memory is short"),
+        ({"trouble": "is killed", "after": 1}, "its process was ended by SIGKILL; it last wrote: memory is short"),
     ],
 )
 def test_a_failing_world_costs_one_sentence(lab: Lab, settings: dict[str, object], sentence: str) -> None:
