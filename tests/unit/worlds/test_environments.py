@@ -176,19 +176,20 @@ def alive(pid: int) -> bool:
 
 def test_the_interpreter_of_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     this = Path(sys.executable)
-    assert find_interpreter("w", "") == find_interpreter("w", THIS) == find_interpreter("w", THIS, this) == this
+    for versions in ((), (THIS,), ("3.7", THIS)):
+        assert find_interpreter("w", versions) == find_interpreter("w", versions, this) == this
     old = tmp_path / "python3.7"
     old.write_text("#!/bin/sh\necho 3.7\n")
     old.chmod(0o755)
-    with pytest.raises(InputError, match=f"needs Python 3.7, and '.*' is {THIS}"):
-        find_interpreter("w", "3.7", this)
+    with pytest.raises(InputError, match=rf"needs Python 3\.6 or 3\.7, and '.*' is {THIS}"):
+        find_interpreter("w", ("3.6", "3.7"), this)
     with pytest.raises(InputError, match="'/dev/null' is no Python that runs: name another with --python"):
-        find_interpreter("w", "", Path("/dev/null"))
+        find_interpreter("w", (), Path("/dev/null"))
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(InputError, match=r"needs Python 3\.7, which is not on PATH as python3\.7: install it"):
-        find_interpreter("w", "3.7")
+    with pytest.raises(InputError, match=r"needs Python 3\.6 or 3\.7, which is not on PATH: install python3\.7, or"):
+        find_interpreter("w", ("3.6", "3.7"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_interpreter("w", "3.7") == old
+    assert find_interpreter("w", ("3.6", "3.7")) == old
     assert version_of(old) == "3.7"
 
 

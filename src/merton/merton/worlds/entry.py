@@ -29,7 +29,7 @@ Pinned = Annotated[
     str, text_like(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[^\s;]+$", "pinned, such as numpy==1.26.4")
 ]
 HostAndPort = Annotated[str, text_like(r"^(\S+:[0-9]{1,5})?$", "host:port")]
-PythonVersion = Annotated[str, text_like(r"^(3\.[0-9]+)?$", "a version such as 3.11")]
+PythonVersion = Annotated[str, text_like(r"^3\.[0-9]+$", "a version such as 3.11")]
 
 
 class WorldEntry(AdapterEntry):
@@ -45,7 +45,7 @@ class WorldEntry(AdapterEntry):
             own, FILE beside a lab's catalogue file, or in merton/worlds/hosted; "" of one at an address.
         settings: arguments of that class, by name.
         requirements: packages of its environment, each as name==version.
-        python: version of its environment's interpreter, such as "3.11"; "" for any.
+        python: versions that its environment's interpreter may have, such as "3.11"; any if there are none.
         interpreter: path of the Python of an environment with its simulator, in place of requirements.
         address: host:port of a world that `merton world serve` holds ready.
         deadline_s: the longest time that one request may take [s].
@@ -56,7 +56,7 @@ class WorldEntry(AdapterEntry):
 
     adapter: str = ""
     requirements: tuple[Pinned, ...] = ()
-    python: PythonVersion = ""
+    python: tuple[PythonVersion, ...] = ()
     interpreter: str = ""
     address: HostAndPort = ""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
@@ -80,7 +80,7 @@ class WorldEntry(AdapterEntry):
                 "that is there"
             )
         elif self.python and self.interpreter:
-            raise ValueError("python is the version of an environment that is made, and the interpreter has its own")
+            raise ValueError("python is for an environment that is made, and the interpreter has a version of its own")
         return self
 
     def _refuse(self, why: str, *fields: str) -> None:
@@ -117,7 +117,7 @@ class WorldEntry(AdapterEntry):
             return {"address": self.address}
         return {
             "requirements": list(self.requirements),
-            "python": self.python,
+            "python": list(self.python),
             "interpreter": self.interpreter,
             "adapter": [self.adapter.rpartition(":")[2], *_hashes(self.adapter_file)],
             "settings": self.model_dump(mode="json")["settings"],

@@ -97,34 +97,32 @@ def version_of(python: Path) -> str:
     return answer.stdout.strip()
 
 
-def find_interpreter(name: str, version: str, chosen: Path | None = None) -> Path:
+def find_interpreter(name: str, versions: Sequence[str], chosen: Path | None = None) -> Path:
     """The Python that the environment of a world is made with.
 
     Args:
         name: of the world.
-        version: that it needs, such as "3.11"; "" for any.
+        versions: that it may have, such as "3.11"; any if there are none.
         chosen: by the user; else this Python, then `pythonVERSION` of PATH.
 
     Raises:
-        InputError: it does not run, or there is none of the version.
+        InputError: it does not run, or there is none of the versions.
     """
+    needed = f"the world {name!r} needs Python {' or '.join(versions)}"
     if chosen is not None:
         found = version_of(chosen.expanduser())
         if not found:
             raise InputError(f"{str(chosen)!r} is no Python that runs: name another with --python")
-        if version not in ("", found):
-            raise InputError(f"the world {name!r} needs Python {version}, and {str(chosen)!r} is {found}")
+        if versions and found not in versions:
+            raise InputError(f"{needed}, and {str(chosen)!r} is {found}")
         return chosen.expanduser()
-    this = Path(sys.executable)
-    if version in ("", f"{sys.version_info.major}.{sys.version_info.minor}"):
-        return this
-    on_path = shutil.which(f"python{version}")
-    if on_path is None or version_of(Path(on_path)) != version:
-        raise InputError(
-            f"the world {name!r} needs Python {version}, which is not on PATH as python{version}: install it, or name "
-            "one with --python"
-        )
-    return Path(on_path)
+    if not versions or f"{sys.version_info.major}.{sys.version_info.minor}" in versions:
+        return Path(sys.executable)
+    for version in versions:
+        on_path = shutil.which(f"python{version}")
+        if on_path and version_of(Path(on_path)) == version:
+            return Path(on_path)
+    raise InputError(f"{needed}, which is not on PATH: install python{versions[-1]}, or name one with --python")
 
 
 def make_environment(name: str, python: Path, requirements: Sequence[str], stage: Stage) -> str:
