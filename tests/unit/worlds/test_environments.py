@@ -116,6 +116,11 @@ def test_an_environment_stays_as_long_as_it_serves(lab: Lab) -> None:
     assert calls.read_text() == "again\n"
     assert second.origin != first.origin
 
+    versions = {"python": ["3.7", THIS]}
+    assert lab.has(point={**MADE, **versions})["point"].build()
+    assert add(lab.has(point={**MADE, **versions})["point"], None, silent).environment == first.environment
+    assert calls.read_text() == "again\n"
+
     entry = lab.has(point={"requirements": ["numpy==2.4.5"]})["point"]
     third = add(entry, python, silent)
     assert third.environment != first.environment

@@ -21,9 +21,6 @@ from merton.worlds.environments import (
     write_added,
 )
 
-ENVIRONMENT = ("requirements", "python")
-"""The parts of `WorldEntry.origin` that another environment is made for."""
-
 
 def add(entry: WorldEntry, python: Path | None, stage: Stage) -> Added:
     """Make the environment of a hosted world, start it once, and keep its description.
@@ -85,8 +82,9 @@ def _with_environment(
 
 
 def _serves(entry: WorldEntry, added: Added, before: Added, python: Path | None) -> bool:
-    """Whether the environment of before is of the same requirements and runs."""
+    """Whether the environment of before is of the same requirements, runs, and has the Python that is asked for."""
     version = before.environment and version_of(interpreter_in(entry.name, before.environment))
-    if not version or any(before.origin.get(part) != added.origin[part] for part in ENVIRONMENT):
+    if not version or before.origin.get("requirements") != added.origin["requirements"]:
         return False
-    return python is None or version_of(python.expanduser()) == version
+    wanted = entry.python if python is None else (version_of(python.expanduser()),)
+    return not wanted or version in wanted

@@ -117,7 +117,6 @@ class WorldEntry(AdapterEntry):
             return {"address": self.address}
         return {
             "requirements": list(self.requirements),
-            "python": list(self.python),
             "interpreter": self.interpreter,
             "adapter": [self.adapter.rpartition(":")[2], *_hashes(self.adapter_file)],
             "settings": self.model_dump(mode="json")["settings"],
