@@ -154,11 +154,13 @@ def test_a_world_of_another_version_is_refused(lab: Lab) -> None:
     assert "world 'point' is not the one of before: point 1.0 -> 2.0" in out
 
 
-def test_without_names_all_worlds_that_are_here_are_checked(lab: Lab) -> None:
+def test_without_names_all_worlds_that_were_added_are_checked(lab: Lab) -> None:
     lab.has(point=HERE, other=HERE)
+    with pytest.raises(InputError, match="no world was added to this machine yet"):
+        run("check")
     run("add point")
     names = [line for line in run("check")[1].splitlines() if not line.startswith(" ")]
-    assert names == ["ur5", "point"]
+    assert names == ["point"]
 
 
 def test_a_world_is_served_to_who_has_the_token(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +193,7 @@ def test_mistakes(lab: Lab) -> None:
         ("add pont", "unknown world 'pont'; did you mean 'point'"),
         ("add ur5", "there is nothing to add"),
         ("check pont", "unknown world 'pont'"),
+        ("check ur5", "there is nothing to check"),
         ("serve point", "is not on this machine: `merton world add point`"),
     ):
         with pytest.raises(InputError, match=sentence):

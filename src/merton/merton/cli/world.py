@@ -71,14 +71,17 @@ def check_command(
         list[str] | None, typer.Argument(metavar="NAME...", help="Names of `merton world list`; else all added ones.")
     ] = None,
 ) -> None:
-    """Start worlds and check them: scenes, pictures, rows, forks, expert; exit code 1 if something is wrong.
+    """Start worlds that were added and check them: scenes, pictures, rows, forks, expert; exit code 1 if something is wrong.
 
     To the last bit and pixel: the first scene after another one, a row after looking, and what follows a fork.
     """
     from merton.worlds.checking import examined
     from merton.worlds.entry import WORLDS
 
-    chosen = [WORLDS[name] for name in names] if names else [one for one in WORLDS.values() if _is_here(one)]
+    added = [entry for entry in WORLDS.values() if entry.is_hosted and _is_here(entry)]
+    chosen = [WORLDS[name] for name in names] if names else added
+    if not chosen:
+        raise InputError("no world was added to this machine yet: `merton world add NAME`")
     wrong = 0
     for entry in chosen:
         STDOUT.print(entry.name, highlight=False, style="bold")
