@@ -71,7 +71,7 @@ def check_command(
         list[str] | None, typer.Argument(metavar="NAME...", help="Names of `merton world list`; else all added ones.")
     ] = None,
 ) -> None:
-    """Start worlds that were added and check them: scenes, pictures, rows, forks, expert; exit code 1 if something is wrong.
+    """Start worlds that were added, and check scenes, pictures, rows, forks and expert; exit code 1 if one is wrong.
 
     To the last bit and pixel: the first scene after another one, a row after looking, and what follows a fork.
     """
