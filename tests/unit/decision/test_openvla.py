@@ -11,7 +11,8 @@ import pytest
 from merton.decision.models.action_tokens import END, ActionTokens
 from merton.decision.models.base import ADAPTERS, POLICIES, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS
-from merton.decision.models.openvla import OpenVla, prepared
+from merton.decision.models.images import prepared
+from merton.decision.models.openvla import OpenVla
 from merton.errors import InputError, InvalidActionError, MissingDependencyError
 from merton.models.catalogue import ImagePreparation
 

@@ -24,7 +24,7 @@ BRIDGE = np.array([0.01, -0.02, 0.03, 0.0, 0.0, 0.1, 1.0])
 
 def act_policy(wire: Wire, **chosen: Any) -> OpenVlaRest:
     values = ActSettings(url=wire.http, patience=chosen.pop("patience", QUICK), **chosen)
-    return OpenVlaRest("vla", values, CONVENTIONS["bridge"], "top", "bridge_orig")
+    return OpenVlaRest("vla", values, CONVENTIONS["bridge"], ("top",), "bridge_orig")
 
 
 def test_an_act_request_and_its_reply() -> None:
@@ -118,7 +118,7 @@ def test_from_the_catalogue_and_checked() -> None:
             settings={"url": wire.http},
         )
         assert [one.ok for one in OpenVlaRest.from_entry(entry).check()] == [True]
-        with pytest.raises(InputError, match="takes one camera"):
+        with pytest.raises(InputError, match="needs 1 of `cameras`, and has 0"):
             OpenVlaRest.from_entry(entry.model_copy(update={"cameras": ()}))
     with http_server(replying(200, "error")) as wire:
         (finding,) = act_policy(wire).check()

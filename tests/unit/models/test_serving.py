@@ -134,7 +134,7 @@ def openpi(port: int) -> OpenPi:
 
 def act_policy(port: int, instruction: str = "{instruction}", noise_seed: bool = True) -> OpenVlaRest:
     values = ActSettings(url=f"http://127.0.0.1:{port}", patience=QUICK, noise_seed=noise_seed)
-    return OpenVlaRest("vla", values, CONVENTIONS["bridge"], "top", "", instruction)
+    return OpenVlaRest("vla", values, CONVENTIONS["bridge"], ("top",), "", instruction)
 
 
 def chat(port: int) -> OpenAIChat:

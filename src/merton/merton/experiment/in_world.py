@@ -42,6 +42,10 @@ class InWorld(WithRecordedModels):
         """Of its world."""
         return self._facts
 
+    def vla_entry(self, name: str) -> PolicyEntry:
+        """The entry of a VLA, as it looks in this world; raises UnknownNameError for none."""
+        return super().vla_entry(name).among(self.facts.cameras)
+
 
 def policy_fault(policy: PolicyEntry, facts: WorldFacts) -> str:
     """Why a policy cannot act in a world, in one sentence; empty if it can, or if that world is the UR5 cell."""

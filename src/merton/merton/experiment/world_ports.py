@@ -151,13 +151,14 @@ class WorldPorts(Generic[WorldType]):
         """
         self.pace(POLICIES[model])
         policy = self._policy(model, side)
-        views = observation.views.items()
+        views, entry = observation.views.items(), POLICIES[model]
+        own_names = dict(zip(entry.among(self.world.camera_names).cameras, entry.cameras, strict=True))
         observation = replace(
             observation,
-            views={name: _transported_view(view) for name, view in views},
+            views={own_names.get(name, name): _transported_view(view) for name, view in views},
             base_from_tcp=_transported(observation.base_from_tcp),
         )
-        if POLICIES[model].needs_scene:
+        if entry.needs_scene:
             observation = self._informed(observation)
         try:
             chunk = policy.act(observation)

@@ -60,12 +60,14 @@ class ImagePreparation(Model):
         resize: the resampling filter, which changes results under noise by a factor of two.
         by: the adapter, the checkpoint's own processor, or the server.
         crop: share of the area that a centre crop keeps before resizing, in (0, 1].
+        jpeg: quality of the JPEG that it was in training, 1 to 95; 0 for none.
     """
 
     size_px: Annotated[tuple[int, ...], Field(min_length=2, max_length=2)] | None = None
     resize: Literal["", "nearest", "bilinear", "bicubic", "lanczos"] = ""
     by: Literal["adapter", "processor", "server"] = "processor"
     crop: Annotated[float, Field(gt=0, le=1)] = 1.0
+    jpeg: Annotated[int, Field(ge=0, le=95)] = 0
 
 
 class NamedEntry(Model):

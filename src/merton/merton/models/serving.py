@@ -11,7 +11,9 @@ is built without arguments and called for one request at a time:
     openpi, act:  act(self, observation: dict, noise_seed=None) -> array (n, d), or {"actions": array, ...}
     chat:         answer(self, images: list, question: str, max_tokens: int, noise_seed=None) -> str
 
-`noise_seed` is optional: a class that has it promises equal noise for equal seeds, and the metadata say so.
+`noise_seed` is optional: a class that has it promises equal noise for equal seeds, and the metadata say so. A class
+that keeps a state between two calls has `session(self)`, too, which gives a fresh object with the method `act`: behind
+openpi each connection has one; the other protocols do not tell clients apart, and refuse the class.
 Wire formats and errors: docs/use/serving.md.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import copy
 import importlib
 import inspect
 import io
@@ -252,14 +255,34 @@ class Model:
     def __init__(self, path: str, protocol: str) -> None:
         if protocol not in METHODS:
             raise ServingError("unknown protocol {!r}; choose one of: {}".format(protocol, ", ".join(METHODS)))
-        self.instance = _build(path)
+        self._whole = _build(path)
         self.name = path.split(":")[1]
-        method = METHODS[protocol]
-        self._method = getattr(self.instance, method, None)
-        if not callable(self._method):
-            raise ServingError(f"{path} has no method {method}(), which the protocol {protocol} calls")
-        self.takes_seed = "noise_seed" in inspect.signature(self._method).parameters
+        self._path, self._protocol = path, protocol
         self._lock = threading.Lock()
+        self.has_sessions = callable(getattr(self._whole, "session", None))
+        if self.has_sessions and protocol != "openpi":
+            raise ServingError(
+                f"{path} has a session() for each client, and the protocol {protocol} does not tell clients apart: "
+                "serve it by openpi"
+            )
+        self._use(self._whole.session() if self.has_sessions else self._whole)
+
+    def _use(self, instance: Any) -> None:
+        """Call this object from now on."""
+        method = METHODS[self._protocol]
+        self.instance, self._method = instance, getattr(instance, method, None)
+        if not callable(self._method):
+            raise ServingError(f"{self._path} has no method {method}(), which the protocol {self._protocol} calls")
+        self.takes_seed = "noise_seed" in inspect.signature(self._method).parameters
+
+    def for_connection(self) -> Any:
+        """The model for a new connection: this one, or one with a session of its own; still one call at a time."""
+        if not self.has_sessions:
+            return self
+        own = copy.copy(self)
+        with self._lock:
+            own._use(self._whole.session())
+        return own
 
     def __call__(self, *arguments: Any, noise_seed: Any = None) -> Any:
         """The result of the model's method; the seed is passed on if the method takes one."""
@@ -269,8 +292,9 @@ class Model:
             return self._method(*arguments)
 
     def metadata(self) -> dict:
-        """The metadata for clients: the class's own `metadata`, and whether it honours a noise seed."""
-        return dict(getattr(self.instance, "metadata", None) or {}, noise_seed=self.takes_seed)
+        """The metadata for clients: the class's own `metadata`, whether it honours a noise seed and has sessions."""
+        own = getattr(self._whole, "metadata", None) or {}
+        return dict(own, noise_seed=self.takes_seed, sessions=self.has_sessions)
 
     def actions(self, observation: dict) -> dict:
         """The model's reply to an observation, which may have "noise_seed", as {"actions": array, ...}."""
@@ -353,10 +377,11 @@ class OpenPi:
         from websockets.exceptions import ConnectionClosed
 
         try:
-            connection.send(pack(self._model.metadata()))
+            model = self._model.for_connection()
+            connection.send(pack(model.metadata()))
             for message in connection:
                 try:
-                    reply = self._reply(message)
+                    reply = self._reply(model, message)
                 except Exception as error:
                     traceback.print_exc()
                     if is_infrastructure(error):  # a client takes a traceback for the model's own failure
@@ -369,7 +394,7 @@ class OpenPi:
         except ConnectionClosed:
             pass
 
-    def _reply(self, message: Any) -> Any:
+    def _reply(self, model: Any, message: Any) -> Any:
         if isinstance(message, str):
             raise BadRequest("an observation is binary, not text")
         observation = unpack(message)
@@ -377,10 +402,10 @@ class OpenPi:
             raise BadRequest("an observation is a dictionary")
         endpoint = observation.pop("endpoint", "infer")
         if endpoint == "reset":
-            getattr(self._model.instance, "reset", lambda _: None)(observation)
+            getattr(model.instance, "reset", lambda _: None)(observation)
             return "reset successful"
         started = time.monotonic()
-        reply = self._model.actions(observation)
+        reply = model.actions(observation)
         reply["server_timing"] = {"infer_ms": 1000 * (time.monotonic() - started)}
         return pack(reply)
 

@@ -67,8 +67,17 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         return convert.scene_of(state)
 
     async def observation(self, request: PredictActions.Request) -> Observation:
-        """The policy's input; raises InfrastructureError for a malformed request or a missing scene."""
-        needs_scene = self.entry(request.model_id).needs_scene
+        """The policy's input.
+
+        Raises InfrastructureError for a malformed request, a missing scene, or a policy that keeps a state.
+        """
+        entry = self.entry(request.model_id)
+        if entry.stateful:
+            raise InfrastructureError(
+                f"{entry.name} keeps a state from call to call, and a graph has one model for both sides of an image: "
+                "run it without ROS (merton run --in-process)"
+            )
+        needs_scene = entry.needs_scene
         with reading():
             return Observation(
                 views={view.camera: convert.view_of(view) for view in request.views},

@@ -32,7 +32,8 @@ def entry_of(name: str) -> ModelEntry | PolicyEntry:
 def refuse_unsuitable(entry: ModelEntry | PolicyEntry) -> None:
     """Raise InputError for a policy that needs more than a still image."""
     if isinstance(entry, PolicyEntry):
-        for needed, what in ((entry.needs_scene, "the simulator's state"), (entry.needs_depth, "depth")):
+        wants = {"the simulator's state": entry.needs_scene, "depth": entry.needs_depth, "a trial": entry.stateful}
+        for what, needed in wants.items():
             if needed:
                 raise InputError(f"{entry.name} needs {what}, which an image of a dataset does not have")
 

@@ -72,6 +72,8 @@ def replay(
         raise UnknownNameError("vla", policy, POLICIES)
     if policy is not None and POLICIES[policy].needs_scene:
         raise InputError(f"{policy!r} reads the simulator's state, and not pictures: a recording has no twins of it")
+    if policy is not None and POLICIES[policy].stateful:
+        raise InputError(f"{policy!r} keeps a state from call to call, and twins are asked about single instants")
     settings = tuple(dict.fromkeys(item for item in settings if item.level))
     recorded = read_recording(path)
     design = design_of(path, recorded.linkage)
@@ -171,7 +173,7 @@ def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTr
         if name not in POLICIES:
             raise InputError(f"the recorded policy {name!r} is not in the catalogue: name another with --policy")
         entry = POLICIES[name]
-        if entry.needs_scene or not entry.cameras:
+        if entry.needs_scene or entry.stateful or not entry.cameras:
             blind.add(name)
             continue
         if missing := [told for each in decisions_of(trial, name) if (told := missing_picture(trial, each, name))]:
@@ -196,7 +198,7 @@ def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTr
     if recorded.without_result:
         notes.append(f"trials without a result in the recording, and so without twins: {recorded.without_result}")
     if blind:
-        notes.append(f"no twins of {', '.join(sorted(blind))}, which looks at no picture")
+        notes.append(f"no twins of {', '.join(sorted(blind))}, which looks at no picture, or keeps a state")
     return jobs, notes
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from pydantic import Discriminator, Tag, field_validator
+from pydantic import Discriminator, Tag, field_validator, model_validator
 
 from merton.decision.models.convention_entry import ConventionEntry, of_dataset
 from merton.errors import InputError, InvalidActionError, UnknownNameError
@@ -113,6 +113,7 @@ class PolicyEntry(CatalogueEntry):
 
     Attributes:
         cameras: names of the views it uses, in the model's order.
+        stand_ins: one of `cameras` to the camera that takes its place in a world that lacks it: {top: agentview}.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
         needs_depth: whether it uses depth; otherwise its views in a trial have none.
         convention: the meaning of its numbers: a name of `merton.decision.models.conventions.CONVENTIONS`, or the
@@ -132,6 +133,7 @@ class PolicyEntry(CatalogueEntry):
 
     prompt: str = "{instruction}"
     cameras: tuple[str, ...] = ()
+    stand_ins: Mapping[str, str] = {}
     needs_scene: bool = False
     needs_depth: bool = False
     convention: Annotated[
@@ -142,6 +144,17 @@ class PolicyEntry(CatalogueEntry):
     stochastic: bool = False
     stateful: bool = False
     action: Literal["tool_deltas", "rows", "any"] = "tool_deltas"
+
+    @model_validator(mode="after")
+    def _stand_ins_stand_in(self) -> Self:
+        if strange := [camera for camera in self.stand_ins if camera not in self.cameras]:
+            raise ValueError(f"stand_ins: {strange[0]!r} is none of its cameras: {', '.join(self.cameras) or 'none'}")
+        return self
+
+    def among(self, cameras: Collection[str]) -> Self:
+        """The entry as it looks in a world with these cameras: its `cameras` are that world's names."""
+        there = {own: other for own, other in self.stand_ins.items() if own not in cameras and other in cameras}
+        return self.model_copy(update={"cameras": tuple(there.get(own, own) for own in self.cameras)})
 
     @field_validator("convention", mode="before")
     @classmethod

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
 import cv2
 import numpy as np
 
 from merton.errors import require
+from merton.models.catalogue import ImagePreparation
 from merton.world.observation import Image
 
 
@@ -28,6 +32,29 @@ def resize_with_padding(image: Image, height: int, width: int) -> Image:
     result = np.zeros((height, width, 3), np.uint8)
     result[top : top + inner_height, left : left + inner_width] = np.asarray(small)
     return result
+
+
+def prepared(image: Image, preparation: ImagePreparation) -> Any:
+    """A Pillow image, prepared as an entry says if the adapter is to do it, else as it is.
+
+    The order is that of OpenVLA's evaluation in LIBERO: a JPEG, the resizing, and a centre crop that keeps a share of
+    the area and is resized bilinearly to the full size.
+    """
+    pillow = require("PIL.Image", "remote", "preparing images for a policy")
+    picture = pillow.fromarray(image)
+    if preparation.by != "adapter" or preparation.size_px is None:
+        return picture
+    if preparation.jpeg:
+        file = io.BytesIO()
+        picture.save(file, "JPEG", quality=preparation.jpeg)
+        picture = pillow.open(file)
+    height, width = preparation.size_px
+    picture = picture.resize((width, height), pillow.Resampling[preparation.resize.upper() or "LANCZOS"])
+    if preparation.crop == 1.0:
+        return picture
+    edge = (1.0 - preparation.crop**0.5) / 2.0
+    box = (edge * width, edge * height, (1.0 - edge) * width, (1.0 - edge) * height)
+    return picture.resize((width, height), pillow.Resampling.BILINEAR, box=box)
 
 
 def even_size(image: Image, width: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ import numpy as np
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
 from merton.decision.models.images import shrunk
+from merton.decision.models.states import state_of
 from merton.errors import InputError, missing
 from merton.models.base import Finding
 from merton.models.checkpoints import check_files, loading, locate
@@ -39,9 +40,12 @@ class LeRobot(Policy):
         convention: the meaning of the numbers, and the state of the arm at rest.
         images: the checkpoint's name of an image to a camera, such as {"observation.images.base_0_rgb": "top"}.
         device: such as "cuda:1"; "" is the GPU if there is one.
+        state: the arm's state, as of `merton.decision.models.states.state_of`.
+        stateful: ask it at every row, as LeRobot does, with the queues, history and averages that it has kept since the
+            trial began.
     """
 
-    adapter_version = "3"
+    adapter_version = "4"
 
     def __init__(
         self,
@@ -51,10 +55,13 @@ class LeRobot(Policy):
         convention: Convention,
         images: Mapping[str, str],
         device: str = "",
+        state: str = "joints",
+        stateful: bool = False,
     ) -> None:
         self.name, self.checkpoint, self.revision = name, checkpoint, revision
         self.cameras = tuple(dict.fromkeys(images.values()))
         self._convention, self._images, self._device = convention, dict(images), device
+        self._state, self._stateful, self._begins = state, stateful, True
         self._loaded: tuple[Any, Any, Any] | None = None
 
     @classmethod
@@ -64,14 +71,19 @@ class LeRobot(Policy):
         convention = entry.means
         if convention is None or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
             raise InputError(f"{entry.name}: lerobot needs a convention, and images that show each of its cameras")
-        return cls(entry.name, entry.checkpoint, entry.revision, convention, **entry.settings)
+        kept = {"state": "tool" if entry.state == "tool" else "joints", "stateful": entry.stateful}
+        return cls(entry.name, entry.checkpoint, entry.revision, convention, **kept, **entry.settings)
+
+    def begin_trial(self) -> None:
+        """A stateful one forgets what it has kept."""
+        self._begins = True
 
     def act(self, observation: Observation) -> ActionChunk:
         """The chunk, converted; noise comes from the observation's seed alone.
 
         A policy that looks at several instants (Diffusion, VQ-BeT) is shown this one in the place of all, as LeRobot
         does at the beginning of an episode: models keep nothing between two calls, and between two chunks no camera
-        is read.
+        is read. One that is stateful gives a single row, and is asked again after it.
 
         Raises:
             InputError: a view is missing, or the policy mixes chunks over time.
@@ -83,7 +95,7 @@ class LeRobot(Policy):
         policy = self._ready()[0]
         import torch
 
-        sent = self._convention.joints_of(observation)
+        sent = state_of(observation, self._state, self._convention)
         batch: dict[str, Any] = {"observation.state": torch.from_numpy(sent.astype(np.float32))[None]}
         for key, camera in self._images.items():
             batch[key] = picture(policy, key, observation.views[camera].color)
@@ -102,11 +114,14 @@ class LeRobot(Policy):
         policy, before, after = self._ready()
         import torch
 
-        policy.reset()
+        if self._begins or not self._stateful:
+            policy.reset()
+        self._begins = False
         gpus = range(torch.cuda.device_count())
         with torch.inference_mode(), torch.random.fork_rng(devices=gpus):
             torch.manual_seed(noise_seed % 2**63)
-            raw = after(_chunk(policy, before(batch)))
+            batch = before(batch)
+            raw = after(policy.select_action(batch)[:, None] if self._stateful else _chunk(policy, batch))
         found: np.ndarray = raw[0].to(torch.float32).cpu().numpy()
         return found
 
@@ -174,8 +189,9 @@ def _chunk(policy: Any, batch: dict[str, Any]) -> Any:
     config = policy.config
     if getattr(config, "temporal_ensemble_coeff", None) is not None:
         raise InputError(
-            "it mixes the chunks of all earlier control steps (temporal_ensemble_coeff), and a model in Merton keeps "
-            "nothing: write null for it, and n_action_steps, into config.json of the checkpoint"
+            "it mixes the chunks of all earlier control steps (temporal_ensemble_coeff), and a model keeps nothing "
+            "unless its entry says `stateful: true`: write that, or null for it and n_action_steps into config.json of "
+            "the checkpoint"
         )
     rows = getattr(config, "n_action_steps", None) or getattr(config, "action_chunk_size", None)
     if getattr(config, "observation_delta_indices", None) is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from merton.config import Model, validated
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
 from merton.decision.models.images import resize_with_padding
+from merton.decision.models.states import state_of
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
 from merton.hosts import is_loopback_url
 from merton.models.base import Finding
@@ -35,7 +37,6 @@ from merton.models.remote import (
 )
 from merton.models.serving import pack, unpack
 from merton.world.action import ActionChunk
-from merton.world.geometry import rotation_vector_of
 from merton.world.observation import Image, Observation
 
 Pair = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
@@ -92,16 +93,20 @@ class OpenPiSettings(Model):
     Attributes:
         url: address of the server, ws:// or wss://.
         dialect: a name of `DIALECTS`, or another dialect, written out.
+        rows: of each chunk, the first ones that are carried out before the server is asked again; 0 for all.
         patience: deadline and retries. The first inference of a server that compiles takes a minute.
     """
 
     url: str = "ws://127.0.0.1:8000"
     dialect: str | Dialect = "droid"
+    rows: Annotated[int, Field(ge=0)] = 0
     patience: Patience = Patience(deadline_s=180.0)
 
 
 class OpenPi(Policy):
     """A client with one connection, which carries one request at a time.
+
+    That of a stateful policy is a session: it is opened anew for each trial, and not once more if it breaks.
 
     Args:
         name: name in the catalogue.
@@ -110,6 +115,7 @@ class OpenPi(Policy):
         cameras: the views to send, in the order of the dialect's keys.
         state: "none", "tool" or "joints"; see `state_of`.
         prompt: text with {instruction} in it.
+        stateful: whether the server keeps a state for each connection.
 
     Attributes:
         honours_noise_seed: whether the server draws noise from the seed in the request, by the metadata of the last
@@ -120,7 +126,7 @@ class OpenPi(Policy):
         InputError: not an address, no such dialect, or more cameras than it has keys for.
     """
 
-    adapter_version = "3"
+    adapter_version = "4"
 
     def __init__(
         self,
@@ -130,8 +136,10 @@ class OpenPi(Policy):
         cameras: tuple[str, ...],
         state: str = "none",
         prompt: str = "{instruction}",
+        stateful: bool = False,
     ) -> None:
         self.name, self.cameras = name, cameras
+        self._stateful, self._begins, self._session = stateful, True, "merton"
         self.honours_noise_seed: bool | None = None
         if isinstance(chosen.dialect, str) and chosen.dialect not in DIALECTS:
             raise UnknownNameError("dialect", chosen.dialect, DIALECTS)
@@ -156,7 +164,11 @@ class OpenPi(Policy):
         if (convention := entry.means) is None:
             raise InputError(f"{entry.name}: a policy behind openpi needs a convention")
         chosen = validated(OpenPiSettings, dict(entry.settings), f"the settings of {entry.name}")
-        return cls(entry.name, chosen, convention, entry.cameras, entry.state, entry.prompt)
+        return cls(entry.name, chosen, convention, entry.cameras, entry.state, entry.prompt, entry.stateful)
+
+    def begin_trial(self) -> None:
+        """A stateful server's session ends; the next request opens another one."""
+        self._begins = True
 
     def act(self, observation: Observation) -> ActionChunk:
         """The server's actions, converted; never done.
@@ -174,6 +186,7 @@ class OpenPi(Policy):
         raw = reply.get("actions") if isinstance(reply, dict) else None
         if not isinstance(raw, np.ndarray):
             raise InvalidActionError(f"the reply of {self.name} has no array under 'actions'")
+        raw = np.atleast_2d(raw)[: self._chosen.rows or None]
         used = sent if self._convention.rest else None
         return self._convention.chunk(raw, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
@@ -197,11 +210,13 @@ class OpenPi(Policy):
 
     async def _infer(self, observation: Observation, sent: NDArray[np.float64]) -> Any:
         async def inference(connection: Any) -> Any:
-            if self._dialect.endpoint:  # a policy may remember earlier images, and observations are not one episode
+            if self._dialect.endpoint and (self._begins or not self._stateful):
+                # a policy may remember earlier images, and observations are not one episode, unless it is stateful
                 await connection.send(pack({"endpoint": "reset"}))
                 await connection.recv()
             await connection.send(pack(self._request(observation, sent)))
             reply = await connection.recv()
+            self._begins = False  # until then a new connection begins the trial as well
             if isinstance(reply, str):
                 last = (reply.strip().splitlines() or ["(nothing)"])[-1]
                 raise InvalidActionError(f"{self.name} failed behind {self._chosen.url}: {last[:300]}")
@@ -220,6 +235,7 @@ class OpenPi(Policy):
         async with self._lock:
             completed = False
             try:
+                await self._enter_session()
                 if self._connection is None:
                     await self._connect()
                 result = await work(self._connection)
@@ -231,6 +247,19 @@ class OpenPi(Policy):
                 if not completed and self._connection is not None:
                     self._connection.transport.abort()
                     self._connection = None
+
+    async def _enter_session(self) -> None:
+        """Leave the session of an earlier trial; raises InfrastructureError if that of this one has been lost."""
+        if not self._stateful:
+            return
+        if self._begins and self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.close()
+        if not self._begins and self._connection is None:
+            raise InfrastructureError(
+                f"the session of {self.name} at {self._chosen.url} has broken, and with it what the server remembered "
+                "of this trial"
+            )
 
     async def _connect(self) -> None:
         """Connect and read the metadata; raises InfrastructureError if the server is not one of openpi's kind."""
@@ -251,6 +280,12 @@ class OpenPi(Policy):
         if not isinstance(metadata, dict):
             raise InfrastructureError(f"{url} does not greet as openpi's servers do")
         self._metadata, self.honours_noise_seed = metadata, metadata.get("noise_seed") is True
+        if self._stateful and metadata.get("sessions") is False:
+            raise InfrastructureError(
+                f"{url} keeps one state for all its connections, and {self.name} is stateful: its class needs "
+                "session() (docs/use/serving.md)"
+            )
+        self._session = f"merton-{uuid.uuid4()}" if self._stateful else "merton"
         if self._dialect.endpoint:
             space, wanted = metadata.get("action_space"), self._dialect.action_space
             if space is not None and wanted not in ("", space):
@@ -292,7 +327,7 @@ class OpenPi(Policy):
         if self.honours_noise_seed:
             request["noise_seed"] = noise_seed
         if dialect.endpoint:
-            request |= {"endpoint": "infer", "session_id": "merton"}
+            request |= {"endpoint": "infer", "session_id": self._session}
         return request
 
 
@@ -310,21 +345,3 @@ def prepared(image: Image, size_px: Any, channels_first: bool) -> Image:
     if size_px is not None:
         image = resize_with_padding(image, int(size_px[0]), int(size_px[1]))
     return np.ascontiguousarray(image.transpose(2, 0, 1)) if channels_first else image
-
-
-_FINGER_OPEN_M = 0.04
-"""Opening of one finger of a Panda's hand, as in LIBERO's state."""
-
-
-def state_of(observation: Observation, kind: str, convention: Convention) -> NDArray[np.float64]:
-    """The state to send, in the family's own numbers.
-
-    Args:
-        kind: "tool": position [m] and rotation vector [rad] of the tool centre point in `base_link`, then both fingers
-            of a Panda [m], (8,). "joints": see `Convention.joints_of`. "none": the convention's `rest`.
-    """
-    if kind == "tool":
-        finger_m = _FINGER_OPEN_M * observation.opened
-        pose = observation.tool
-        return np.concatenate((pose[:3, 3], rotation_vector_of(pose), (finger_m, -finger_m)))
-    return convention.joints_of(observation) if kind == "joints" else np.array(convention.rest)

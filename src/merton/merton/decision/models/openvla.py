@@ -17,12 +17,13 @@ import numpy as np
 from merton.decision.models.action_tokens import ActionTokens
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention, Statistics
+from merton.decision.models.images import prepared
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, require
 from merton.models.base import Finding
 from merton.models.catalogue import ImagePreparation
 from merton.models.checkpoints import check_files, loading, locate, revision_of
 from merton.world.action import ActionChunk
-from merton.world.observation import Image, Observation
+from merton.world.observation import Observation
 
 Loaded = tuple[Any, Any]
 """(processor, model): `processor(text, image)` gives tensors, `model.predict_action(**tensors, ...)` an action."""
@@ -43,7 +44,7 @@ class OpenVla(Policy):
         load: gives processor and model of a folder.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
 
     def __init__(
         self,
@@ -141,22 +142,3 @@ def load_remote_code(folder: Path) -> Loaded:
     processor = transformers.AutoProcessor.from_pretrained(folder, **local)
     model = kind.from_pretrained(folder, torch_dtype=dtype, low_cpu_mem_usage=True, **local).to(device).eval()
     return (lambda text, image: processor(text, image).to(device, dtype=dtype)), model
-
-
-def prepared(image: Image, preparation: ImagePreparation) -> Any:
-    """A Pillow image, resized and centre-cropped if the entry says that the adapter does it.
-
-    The crop keeps a share of the area and is resized bilinearly to the full size, as in OpenVLA's LIBERO evaluation.
-    """
-    from PIL import Image as Pillow
-
-    picture = Pillow.fromarray(image)
-    if preparation.by != "adapter" or preparation.size_px is None:
-        return picture
-    height, width = preparation.size_px
-    picture = picture.resize((width, height), Pillow.Resampling[preparation.resize.upper() or "LANCZOS"])
-    if preparation.crop == 1.0:
-        return picture
-    edge = (1.0 - preparation.crop**0.5) / 2.0
-    box = (edge * width, edge * height, (1.0 - edge) * width, (1.0 - edge) * height)
-    return picture.resize((width, height), Pillow.Resampling.BILINEAR, box=box)

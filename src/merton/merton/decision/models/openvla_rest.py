@@ -1,5 +1,7 @@
 """Policies behind OpenVLA's REST protocol: POST /act with an image and an instruction, the reply is an array.
 
+Servers of OpenVLA-OFT speak it with several images, under names of their own, and the arm's state.
+
 The protocol does not distinguish a failed model from a request that the server rejects: both are the string "error".
 """
 
@@ -7,16 +9,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from merton.config import Model, validated
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import Convention
+from merton.decision.models.images import prepared
+from merton.decision.models.states import state_of
 from merton.errors import InputError, InvalidActionError
 from merton.models.base import Finding
+from merton.models.catalogue import ImagePreparation
 from merton.models.remote import HttpServer, Patience, check_server
 from merton.models.serving import from_json, to_json
 from merton.world.action import ActionChunk
@@ -28,53 +34,72 @@ class ActSettings(Model):
 
     Attributes:
         url: address of the server, without /act.
+        images: keys of the images, in the order of the entry's cameras.
         noise_seed: send the observation's seed as `noise_seed`; only servers of `merton model serve` accept it.
         patience: deadline and retries.
     """
 
     url: str = "http://127.0.0.1:8000"
+    images: Annotated[tuple[str, ...], Field(min_length=1)] = ("image",)
     noise_seed: bool = False
     patience: Patience = Patience()
 
 
 class OpenVlaRest(Policy):
-    """A client that sends the image of one camera unprepared: the server prepares it.
+    """A client that sends images, unprepared unless `image` says that the adapter prepares them.
 
     Args:
         name: name in the catalogue.
         chosen: address of the server.
         convention: the meaning of the numbers in the reply.
-        camera: the view to send.
+        cameras: the views to send, in the order of `chosen.images`.
         unnorm_key: data set whose statistics the server un-normalises with; "": the server's default.
         prompt: text with {instruction} in it; the server adds OpenVLA's own words.
+        state: the arm's state to send under "state", as of `state_of`; "none" sends nothing.
+        image: preparation of the images.
 
     Raises:
         MissingDependencyError: the extra `remote` is not installed.
-        InputError: not an address.
+        InputError: not an address, or not a camera for each key.
     """
 
-    adapter_version = "2"
+    adapter_version = "3"
 
     def __init__(
         self,
         name: str,
         chosen: ActSettings,
         convention: Convention,
-        camera: str = "top",
+        cameras: tuple[str, ...] = ("top",),
         unnorm_key: str = "",
         prompt: str = "{instruction}",
+        state: str = "none",
+        image: ImagePreparation | None = None,
     ) -> None:
-        self.name, self.cameras = name, (camera,)
+        self.name, self.cameras = name, cameras
+        self._state, self._image = state, image or ImagePreparation(by="server")
+        if len(cameras) != len(chosen.images):
+            raise InputError(
+                f"{name}: its server is shown {', '.join(chosen.images)}, so it needs {len(chosen.images)} of `cameras`, "
+                f"and has {len(cameras)}"
+            )}, got {len(cameras)}"
+            )
         self._chosen, self._convention, self._unnorm_key, self._prompt = chosen, convention, unnorm_key, prompt
         self._server = HttpServer(chosen.url, chosen.patience)
 
     @classmethod
     def from_entry(cls, entry: PolicyEntry) -> OpenVlaRest:
-        """The policy of a catalogue entry; raises InputError unless it has one camera and a convention."""
-        if len(entry.cameras) != 1 or (convention := entry.means) is None:
-            raise InputError(f"{entry.name}: /act takes one camera and needs a convention")
+        """The policy of a catalogue entry; raises InputError for one without a convention, or that is stateful."""
+        if (convention := entry.means) is None:
+            raise InputError(f"{entry.name}: /act needs a convention")
+        if entry.stateful:
+            raise InputError(
+                f"{entry.name}: /act has no sessions, so its server cannot keep a state for each side of an image: "
+                "leave `stateful` out, or serve it behind openpi's protocol"
+            )
         chosen = validated(ActSettings, dict(entry.settings), f"the settings of {entry.name}")
-        return cls(entry.name, chosen, convention, entry.cameras[0], entry.unnorm_key, entry.prompt)
+        words = entry.unnorm_key, entry.prompt
+        return cls(entry.name, chosen, convention, entry.cameras, *words, entry.state, entry.image)
 
     def act(self, observation: Observation) -> ActionChunk:
         """The server's array, converted; never done.
@@ -86,15 +111,21 @@ class OpenVlaRest(Policy):
         """
         started = time.perf_counter()
         self.require_views(observation)
-        raw = self.array(observation.views[self.cameras[0]].color, observation.instruction, observation.noise_seed)
+        images = [observation.views[camera].color for camera in self.cameras]
+        state = None if self._state == "none" else state_of(observation, self._state, self._convention)
+        raw = self.array(images, observation.instruction, observation.noise_seed, state)
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
-    def array(self, image: Image, instruction: str, noise_seed: int) -> np.ndarray:
+    def array(
+        self, images: Sequence[Image], instruction: str, noise_seed: int, state: np.ndarray | None = None
+    ) -> np.ndarray:
         """The array of the server's reply, as it is; raises InvalidActionError and InfrastructureError as `act`."""
-        body: dict[str, Any] = {
-            "image": to_json(image),
-            "instruction": self._prompt.replace("{instruction}", instruction),
-        }
+        if self._image.by == "adapter":
+            images = [np.asarray(prepared(image, self._image)) for image in images]
+        body: dict[str, Any] = {key: to_json(image) for key, image in zip(self._chosen.images, images, strict=True)}
+        body["instruction"] = self._prompt.replace("{instruction}", instruction)
+        if state is not None:
+            body["state"] = to_json(state)
         if self._unnorm_key:
             body["unnorm_key"] = self._unnorm_key
         if self._chosen.noise_seed:

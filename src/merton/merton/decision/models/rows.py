@@ -202,10 +202,10 @@ class _ActRows(RowPolicy, OpenVlaRest):
     def __init__(
         self, name: str, chosen: ActSettings, camera: str, unnorm_key: str = "", prompt: str = "{instruction}"
     ) -> None:
-        OpenVlaRest.__init__(self, name, chosen, cast(Any, None), camera, unnorm_key, prompt)
+        OpenVlaRest.__init__(self, name, chosen, cast(Any, None), (camera,), unnorm_key, prompt)
 
     def answer(self, observation: RowObservation, noise_seed: int) -> Any:
-        return self.array(observation[self.cameras[0]], observation[PROMPT], noise_seed)
+        return self.array([observation[self.cameras[0]]], observation[PROMPT], noise_seed)
 
 
 class _LeRobotRows(RowPolicy, LeRobot):
