@@ -142,7 +142,8 @@ def test_an_integer_beyond_float_range_is_an_invalid_action() -> None:
 
 
 def test_libero_is_controller_units_and_a_rotation_vector() -> None:
-    chunk = CONVENTIONS["libero"].chunk([1.0, -0.5, 3.0, 1.0, 0.0, -2.0, 0.0])
+    """The gripper is open above a half and closed below, as OpenVLA's evaluation sends it."""
+    chunk = CONVENTIONS["libero"].chunk([1.0, -0.5, 3.0, 1.0, 0.0, -2.0, 0.49])
     assert chunk.deltas[0] == pytest.approx([0.05, -0.025, 0.05, 0.5, 0.0, -0.5, 0.0])
     assert chunk.step_s == 0.05
 

@@ -219,6 +219,18 @@ def test_temporal_ensembling_is_refused(checkpoint_of: Callable[..., Path]) -> N
         model.act(seen_in_turn(1)[0])
 
 
+def test_a_stateful_one_averages_over_chunks_as_lerobot_does(checkpoint_of: Callable[..., Path]) -> None:
+    """Asked at every row, in two trials one after the other."""
+    folder, observations = checkpoint_of("act", temporal_ensemble_coeff=0.01, n_action_steps=1), seen_in_turn(6)
+    raw = by_lerobot(folder, observations)
+    model = LeRobot("tiny", str(folder), "", EXPORT, {IMAGE: CAMERA}, device="cpu", stateful=True)
+    for _ in range(2):
+        model.begin_trial()
+        for row, seen in zip(raw, observations, strict=True):
+            expected = EXPORT.chunk(row, state=EXPORT.joints_of(seen))
+            np.testing.assert_allclose(model.act(seen).deltas, expected.deltas, atol=1e-6)
+
+
 def test_the_weights_of_a_backbone_are_not_downloaded(checkpoint_of: Callable[..., Path]) -> None:
     """A checkpoint names the weights that its backbone began with; its own replace them."""
     folder = checkpoint_of("act")

@@ -79,10 +79,9 @@ class OpenVlaRest(Policy):
         self.name, self.cameras = name, cameras
         self._state, self._image = state, image or ImagePreparation(by="server")
         if len(cameras) != len(chosen.images):
+            needed = f"{len(chosen.images)} of `cameras`"
             raise InputError(
-                f"{name}: its server is shown {', '.join(chosen.images)}, so it needs {len(chosen.images)} of `cameras`, "
-                f"and has {len(cameras)}"
-            )}, got {len(cameras)}"
+                f"{name}: its server is shown {', '.join(chosen.images)}, so it needs {needed}, and has {len(cameras)}"
             )
         self._chosen, self._convention, self._unnorm_key, self._prompt = chosen, convention, unnorm_key, prompt
         self._server = HttpServer(chosen.url, chosen.patience)
