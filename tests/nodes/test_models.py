@@ -190,6 +190,14 @@ def test_vla_decides_and_reports_errors(ros: Ros, probe: Probe) -> None:
     assert "only a simulated cell has an oracle" in response.error_msg
 
 
+def test_vla_refuses_a_policy_that_keeps_a_state(ros: Ros, probe: Probe) -> None:
+    POLICIES._entries["keeps"] = POLICIES["fickle"].model_copy(update={"name": "keeps", "stateful": True})
+    up(ros, VlaNode, preload=[""])
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("keeps"))
+    assert response.error_code == 405
+    assert "one model for both sides of an image: run it without ROS" in response.error_msg
+
+
 @pytest.mark.parametrize(
     ("failure", "code", "counter"),
     [
