@@ -142,6 +142,8 @@ def test_facts_of_agents_experiments_and_cases_are_added_and_never_changed(where
         assert store.experiment_records()[0] == ExperimentRecord(
             "study", "blur", 7, HASH, "0.1.0", "2026-11-21T08:00:00+00:00"
         )
+        versions = {f"package {number}": "1.0" for number in range(100)}
+        assert store.register_experiment("far", world="libero", world_versions=versions) is True
         assert store.register_case(trial().case, HASH) is True
         case = CaseRecord("pick.0.gaussian_blur.3", "", "pick", 0, "gaussian_blur", 3, HASH)
         assert store.cases() == [case]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, TypeVar
@@ -16,21 +17,32 @@ LONGEST_ERROR = 10_000
 """Characters of an error's text in a record; `merton.results.rows` finds a record with a very long text damaged."""
 MAX_NAME = 200
 """Characters of a name that comes from outside: the id of an agent, a case or a source."""
+LONGEST_VERSIONS = 10_000
+"""Characters of the versions of a world's packages, all together."""
 
 _Member = TypeVar("_Member", Outcome, Reference)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def checked_name(kind: str, name: str) -> str:
-    """The name, unchanged; raises InputError unless it is 1 to `MAX_NAME` printable characters.
+def checked_name(kind: str, name: str, longest: int = MAX_NAME) -> str:
+    """The name, unchanged; raises InputError unless it is 1 to `longest` printable characters.
 
     Control and direction characters are not printable, so no name can turn a line of a board around.
     """
     if not name or not name.isprintable():
         raise InputError(f"the {kind} must be printable text, got {name[:80]!r}")
-    if len(name) > MAX_NAME:
-        raise InputError(f"the {kind} may have {MAX_NAME} characters, got {len(name)}: {name[:40]!r}...")
+    if len(name) > longest:
+        raise InputError(f"the {kind} may have {longest} characters, got {len(name)}: {name[:40]!r}...")
     return name
+
+
+def require_names(kind: str, about: Mapping[str, Any]) -> None:
+    """Raise InputError unless the texts of a row can be stored as `checked_name` says; those of versions are longer."""
+    for name, value in about.items():
+        if isinstance(value, str) and value:
+            longest = LONGEST_VERSIONS if name == "world_versions" else MAX_NAME
+            checked_name(f"{name} of {kind} {about['id']!r}"[:120], value, longest)
+    checked_name(f"id of the {kind}", about["id"])
 
 
 def checked_sha256(kind: str, digest: str) -> str:

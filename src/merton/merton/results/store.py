@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from merton.errors import InfrastructureError, InputError
-from merton.results.checking import checked_name, checked_score, checked_sha256, checked_trial
+from merton.results.checking import checked_score, checked_sha256, checked_trial, require_names
 from merton.results.comparison import field_differences
 from merton.results.damage import ADVICE
 from merton.results.database import Database, file_of
@@ -339,11 +339,8 @@ def register(database: Database, connection: sa.Connection, table: sa.Table, kin
     Raises:
         InputError: the row has other content, or a text is not printable.
     """
+    require_names(kind, about)
     id = about["id"]
-    for name, value in about.items():
-        if isinstance(value, str) and value:
-            checked_name(f"{name} of {kind} {id!r}"[:120], value)
-    checked_name(f"id of the {kind}", id)
     if database.insert_new(connection, table, [about]):
         return True
     known = connection.execute(sa.select(table).where(table.c.id == id)).mappings().one()
