@@ -87,7 +87,8 @@ def test_a_printed_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Mon
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MERTON_CATALOGUE", raising=False)
+    for variable in ("MERTON_CATALOGUE", "MERTON_WORLDS"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(sys, "argv", [str(program)])
     monkeypatch.setenv("PATH", "/nowhere")
     assert console.own_command("run", "my file.yaml") == "bin/merton run 'my file.yaml'"

@@ -110,6 +110,8 @@ def facts_of(world: str, recorded: WorldDescription | None = None) -> WorldFacts
     if recorded is not None:
         return WorldFacts(world, recorded)
     entry = WORLDS[world]
+    if not entry.is_hosted and world != UR5:
+        raise InputError(f"the world {world} is in this process, and one of your own is in another: FILE.py:Class")
     return WorldFacts(world, entry.described() if entry.is_hosted else None)
 
 
