@@ -87,8 +87,10 @@ def test_a_reset_that_does_not_repeat_is_refused(tutorial: Any, part: str) -> No
         def make(self, task: str) -> Unseeded:
             return Unseeded()
 
+    world = World()
+    world.describe()
     with pytest.raises(Exception, match=f"the first {part} of go-to-green .* with seed 2.*self.np_random"):
-        World().reset("go-to-green", 2)
+        world.reset("go-to-green", 2)
 
 
 def test_a_fork_that_leads_elsewhere_is_refused(tutorial: Any) -> None:

@@ -45,6 +45,7 @@ class GymnasiumWorld:
 
     def __init__(self) -> None:
         self._envs: dict[str, Any] = {}
+        self._verified: set[str] = set()
 
     def make(self, task: str) -> Any:
         """The environment of a task; it is made once."""
@@ -108,8 +109,9 @@ class GymnasiumWorld:
         Raises:
             NotRepeatableError: the same seed does not give the same first observation and picture.
         """
-        if task not in self._envs:
+        if task not in self._verified:
             self._verify(task, scene)
+            self._verified.add(task)
         self._begin(task, scene)
         return self.tasks[task]
 
