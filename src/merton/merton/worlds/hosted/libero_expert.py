@@ -17,6 +17,7 @@ HELD_WIDTH_M = 0.02
 """Between the fingers; they are wider apart when they do not hold a rim."""
 DRAWER_Z_M = (1.0, 1.1)
 """Of a bowl in the open drawer of the cabinet."""
+HALF_OPEN_M = (0.045, 0.055)
 NEAR_M = 0.01
 OVER_M = 0.02
 STEP_M = 0.05
@@ -35,7 +36,7 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
         hand, thing, place: (3,) of the hand, the bowl and its place [m].
         width_m: between the fingers.
     """
-    grasp = thing + np.array([0.0, _side(hand, thing) * RIM_M, GRASP_Z_M])
+    grasp = thing + np.array([0.0, RIM_M, GRASP_Z_M])
     off, over = hand - grasp, np.linalg.norm(thing[:2] - place[:2])
     held = width_m < HELD_WIDTH_M and np.linalg.norm(off[:2]) < 0.03 and off[2] < 0.055
     if over < OVER_M and thing[2] < place[2] + 0.045:
@@ -48,25 +49,25 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
         if too_low > 0.03 and over > 0.06:
             return _row([0.0, 0.0, STEP_M], gripper=0.0)
         return _row([*sideways, np.clip(too_low, 0.0, STEP_M)], gripper=0.0)
+    opened = _opened(width_m, thing)
     aside = np.linalg.norm(off[:2])
     sideways = -GAIN * off[:2]
     if aside > 2 * NEAR_M and off[2] < 0.06:
-        return _row([0.0, 0.0, STEP_M], gripper=1.0)
+        return _row([0.0, 0.0, STEP_M], gripper=opened)
     if aside > 2 * NEAR_M:
-        return _row([*sideways, np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=1.0)
+        return _row([*sideways, np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=opened)
     if aside > NEAR_M and off[2] < 0.08:
-        return _row([*sideways, 0.0], gripper=1.0)
+        return _row([*sideways, 0.0], gripper=opened)
     if off[2] > 0.008:
-        return _row([*sideways, -max(off[2], 0.02)], gripper=1.0)
+        return _row([*sideways, -max(off[2], 0.02)], gripper=opened)
     return _row([0.0, 0.0, 0.0], gripper=0.0)
 
 
-def _side(hand: np.ndarray, thing: np.ndarray) -> float:
-    """The side of a bowl to hold it at: where the hand is, once it is there; else away from the wall of a drawer."""
-    away = hand - thing
-    if away[2] < 0.08 and np.linalg.norm(away[:2]) < 0.08:
-        return 1.0 if away[1] > 0 else -1.0
-    return -1.0 if DRAWER_Z_M[0] < thing[2] < DRAWER_Z_M[1] else 1.0
+def _opened(width_m: float, thing: np.ndarray) -> float:
+    """The gripper of a row that opens it: half, to fit between a bowl and the wall of a drawer; else wholly."""
+    if not DRAWER_Z_M[0] < thing[2] < DRAWER_Z_M[1] or width_m < HALF_OPEN_M[0]:
+        return 1.0
+    return 0.0 if width_m > HALF_OPEN_M[1] else 0.5
 
 
 def _row(move_m: list[float], gripper: float) -> np.ndarray:
