@@ -17,6 +17,8 @@ HELD_WIDTH_M = 0.02
 """Between the fingers; they are wider apart when they do not hold a rim."""
 DRAWER_Z_M = (1.0, 1.1)
 """Of a bowl in the open drawer of the cabinet."""
+OUT_Z_M = (1.04, 1.15)
+"""Of a bowl that is lifted out of the drawer or off the cabinet, whose side of the table is at negative y."""
 HALF_OPEN_M = (0.045, 0.055)
 NEAR_M = 0.01
 OVER_M = 0.02
@@ -46,7 +48,7 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
         too_low = place[2] + CLEAR_M - thing[2]
         if over < 2 * OVER_M:
             return _row([*sideways, -0.04 if over < OVER_M else -0.02], gripper=0.0)
-        if too_low > 0.03 and over > 0.06:
+        if (too_low > 0.03 and over > 0.06) or (thing[1] < -0.05 and OUT_Z_M[0] < thing[2] < OUT_Z_M[1]):
             return _row([0.0, 0.0, STEP_M], gripper=0.0)
         return _row([*sideways, np.clip(too_low, 0.0, STEP_M)], gripper=0.0)
     opened = _opened(width_m, thing)
@@ -58,14 +60,18 @@ def next_row(hand: np.ndarray, width_m: float, thing: np.ndarray, place: np.ndar
         return _row([*sideways, np.clip(CLEAR_M - off[2], -STEP_M, STEP_M)], gripper=opened)
     if aside > NEAR_M and off[2] < 0.08:
         return _row([*sideways, 0.0], gripper=opened)
-    if off[2] > 0.008:
+    if off[2] > (0.02 if _in_drawer(thing) else 0.008):  # there the palm meets the cabinet
         return _row([*sideways, -max(off[2], 0.02)], gripper=opened)
     return _row([0.0, 0.0, 0.0], gripper=0.0)
 
 
+def _in_drawer(thing: np.ndarray) -> bool:
+    return bool(DRAWER_Z_M[0] < thing[2] < DRAWER_Z_M[1])
+
+
 def _opened(width_m: float, thing: np.ndarray) -> float:
     """The gripper of a row that opens it: half, to fit between a bowl and the wall of a drawer; else wholly."""
-    if not DRAWER_Z_M[0] < thing[2] < DRAWER_Z_M[1] or width_m < HALF_OPEN_M[0]:
+    if not _in_drawer(thing) or width_m < HALF_OPEN_M[0]:
         return 1.0
     return 0.0 if width_m > HALF_OPEN_M[1] else 0.5
 
