@@ -68,7 +68,7 @@ def test_a_list_for_programs_has_the_descriptions(lab: Lab) -> None:
     run("add point")
     worlds = {world["name"]: world for world in json.loads(run("list --json")[1])}
     assert worlds["libero"]["described"] is None
-    assert worlds["libero"]["python"] == ["3.11", "3.12"]
+    assert worlds["libero"]["python"] == ["3.11"]
     assert [task["name"] for task in worlds["point"]["described"]["tasks"]] == ["reach", "touch"]
 
 
