@@ -533,6 +533,11 @@ def test_models_that_need_more_than_an_image_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_policy_that_keeps_a_state_is_refused() -> None:
+    with pytest.raises(InputError, match="hold needs a trial, which an image of a dataset does not have"):
+        who.refuse_unsuitable(POLICIES["hold"].model_copy(update={"stateful": True}))
+
+
 def test_a_wrong_name_or_dataset_is_refused(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown model 'no-model'; choose one of: .*describe.*leaner"):
         run(dataset, ["no-model"], tmp_path / "out")

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InputError, InvalidActionError
 from merton.experiment.plan import single_trial
 from merton.perception.distortion import LEVELS, all_distortions
@@ -24,7 +25,7 @@ from merton_studies.twins.agreement import Checked, left, lost
 from merton_studies.twins.executed import WatchedPorts, pairs_of, recorded_run
 from merton_studies.twins.motion import CARRIED_OUT, CUT_SHORT, REFUSED, STOPPED, PaperRobot, departure
 from merton_studies.twins.recorded import RecordedTrial
-from merton_studies.twins.replay import _paired
+from merton_studies.twins.replay import _paired, replay
 from merton_studies.twins.summary import distance_interval
 from merton_studies.twins.twin import TwinDesign, twins_of
 
@@ -188,6 +189,13 @@ def test_the_gate_of_images_and_the_policy_may_refuse(trials, monkeypatch) -> No
     monkeypatch.setattr(twin, "decided", cannot)
     refused = twins_of(trial, "glance", (), TwinDesign(7))[0].motion
     assert (refused.verdict, refused.code, refused.why) == (REFUSED, ErrorCode.INVALID_ACTION, "the model sees nothing")
+
+
+def test_a_policy_that_keeps_a_state_has_no_twins(tmp_path, monkeypatch) -> None:
+    keeps = POLICIES["glance"].model_copy(update={"name": "keeps", "stateful": True})
+    monkeypatch.setitem(POLICIES._entries, "keeps", keeps)
+    with pytest.raises(InputError, match="'keeps' keeps a state from call to call, and twins are asked about single"):
+        replay(tmp_path, [], "keeps")
 
 
 def test_two_failures_of_a_policy_are_no_agreement(trials, monkeypatch) -> None:

@@ -71,7 +71,7 @@ class LeRobot(Policy):
         convention = entry.means
         if convention is None or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
             raise InputError(f"{entry.name}: lerobot needs a convention, and images that show each of its cameras")
-        kept = {"state": "tool" if entry.state == "tool" else "joints", "stateful": entry.stateful}
+        kept: dict[str, Any] = {"state": "tool" if entry.state == "tool" else "joints", "stateful": entry.stateful}
         return cls(entry.name, entry.checkpoint, entry.revision, convention, **kept, **entry.settings)
 
     def begin_trial(self) -> None:
