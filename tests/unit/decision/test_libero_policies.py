@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.images import prepared, resize_with_padding
 from merton.decision.models.lerobot import LeRobot
+from merton.decision.models.states import OF_LIBERO
 from merton.models.serving import from_json, pack, to_json, unpack
 from merton.world.geometry import transform
 from merton.world.observation import CameraView, Observation
+from merton.worlds.entry import HOSTED
 from merton.worlds.hosted import libero_actions
 from wire import Request, http_server, replying, websocket_server
 
@@ -55,7 +57,7 @@ SEEN = Observation(
     base_from_tcp=transform((-0.05, 0.01, 1.17)),
     gripper_open=0.97,
     instruction="pick up the black bowl and place it on the plate",
-    extra={"openpi_state": STATE},
+    extra={OF_LIBERO: STATE},
 )
 """As the ports of LIBERO show it, under the names of the entries: `top` is what agentview sees."""
 
@@ -197,3 +199,8 @@ def test_smolvla_is_shown_both_pictures_and_the_state(monkeypatch: pytest.Monkey
 def test_stand_ins_stand_in_for_cameras_of_the_entry() -> None:
     with pytest.raises(ValueError, match="stand_ins: 'side' is none of its cameras: top"):
         PolicyEntry(name="mine", description="", adapter="hold", cameras=("top",), stand_ins={"side": "agentview"})
+
+
+def test_libero_gives_the_state_under_the_name_that_policies_look_for() -> None:
+    """Where it does not, they would be told one that is made of tool and gripper."""
+    assert f'"{OF_LIBERO}": ' in (HOSTED / "libero_room.py").read_text(encoding="utf-8")
