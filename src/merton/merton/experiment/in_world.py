@@ -9,7 +9,7 @@ from pydantic import ModelWrapValidatorHandler, PrivateAttr, ValidationInfo, mod
 
 from merton.config import FaultError
 from merton.decision.models.base import PolicyEntry
-from merton.errors import InputError
+from merton.errors import FileError, InputError
 from merton.experiment.recorded import WithRecordedModels
 from merton.experiment.world_facts import UR5, YARDSTICKS, WorldFacts, reading_of
 
@@ -32,6 +32,8 @@ class InWorld(WithRecordedModels):
             reading = reading_of(world, recorded)
             with reading as facts:
                 read = handler(data)
+        except FileError:  # of the catalogue: the experiment is not to blame
+            raise
         except InputError as error:
             raise FaultError(str(error), "world") from None
         read._facts = facts

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from merton.decision.models.base import Policy
+from merton.decision.models.base import Policy, example_in_a_world
 from merton.errors import InputError
 from merton.seeding import generator
 from merton.world.action import ActionChunk
-from merton.world.action_space import ActionColumn, ActionSpace
 from merton.world.observation import Observation
 
 ROWS_A_CHUNK = 10
@@ -31,7 +28,5 @@ class AtRandom(Policy):
         return observation.action.chunk(rows, self.name)
 
     def make_example(self) -> Observation:
-        """In a world with an action space of one column."""
-        column = ActionColumn(name="x", unit="1", low=-1.0, high=1.0, spread=1.0)
-        action = ActionSpace(form="rows", columns=(column,), period_s=0.1, spread_from="made up")
-        return replace(super().make_example(), action=action)
+        """See `example_in_a_world`."""
+        return example_in_a_world()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from merton.errors import InputError, InvalidActionError, UnknownNameError
 from merton.models.base import ModelAdapter
 from merton.models.catalogue import AdapterClass, Catalogue, CatalogueEntry
 from merton.world.action import ActionChunk
+from merton.world.action_space import ActionColumn, ActionSpace
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import CameraView, Intrinsics, Observation, SceneState
 
@@ -226,3 +228,11 @@ def example_observation(
         instruction=instruction,
         scene=scene,
     )
+
+
+def example_in_a_world(cameras: tuple[str, ...] = ()) -> Observation:
+    """As `example_observation`, in a world with one column of action, whose expert moves along it."""
+    column = ActionColumn(name="x", unit="1", low=-1.0, high=1.0, spread=1.0)
+    action = ActionSpace(form="rows", columns=(column,), period_s=0.1, spread_from="made up")
+    seen = example_observation("go to the goal", cameras)
+    return replace(seen, action=action, rest_row=np.zeros(1), expert=lambda: np.ones((1, 1)))

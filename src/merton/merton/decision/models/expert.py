@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from merton.decision.models.base import Policy
+from merton.decision.models.base import Policy, example_in_a_world
 from merton.errors import InputError
-from merton.models.base import Finding
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
 
@@ -23,6 +20,6 @@ class Expert(Policy):
             raise InputError("the expert is a world's own, and this world has none")
         return observation.action.chunk(observation.expert(), self.name)
 
-    def check(self) -> Iterator[Finding]:
-        """See `ModelAdapter.check`: there is nothing to load, and a world alone can ask it."""
-        yield Finding("expert", True, "of a world that has one: merton world check")
+    def make_example(self) -> Observation:
+        """See `example_in_a_world`."""
+        return example_in_a_world()

@@ -61,7 +61,7 @@ class Room:
             self._pictured._data = copy.copy(self._data)
             return sensor(cache)
 
-        sampled.__modality__ = sensor.__modality__
+        setattr(sampled, "__modality__", sensor.__modality__)  # noqa: B010, robosuite reads it
         observable.set_sensor(sampled)
 
     def set_scene(self, scene: int) -> None:
