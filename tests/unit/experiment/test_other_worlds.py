@@ -84,6 +84,8 @@ def test_the_policy_that_looks_does_it_and_the_dark_stops_it(run: RunDirectory) 
     assert found["seer", "reference"].outcome is Outcome.SUCCESS
     assert found["seer", "max_darken"].outcome is Outcome.INVALID_ACTION  # neither point nor goal is seen
     assert found["hold", "reference"].outcome is Outcome.FAILURE
+    detail = json.loads((run.path / "trials" / "seer.reach.0.reference.0" / "trial.json").read_text())
+    assert detail["ended"] == "success"
     assert found["seer", "reference"].simulated_s == pytest.approx(found["seer", "reference"].steps * 0.3, abs=0.21)
     about = json.loads((run.path / "run.json").read_text())
     assert about["world"]["name"] == "point"

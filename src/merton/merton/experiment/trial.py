@@ -97,6 +97,7 @@ class TrialRun:
         spec: the experiment, with the part of the images that is distorted from now on.
         steps: chunks carried out, and so the number of the next step.
         over: the model is done, the arm was stopped, or the step limit is reached.
+        ended: why the world has ended the trial, such as "success" or "step limit"; empty if it has not.
         waited_ns: simulated time for which the arm has stood still because its next chunk was not there yet [ns].
     """
 
@@ -127,7 +128,7 @@ class TrialRun:
         self.path: list[tuple[float, float, float]] = [self.view.point] if self.view.point else []
         self.pictures: list[TrialPicture] = []
         self.outcome: Outcome | None = None
-        self.steps, self.over = 0, False
+        self.steps, self.over, self.ended = 0, False, ""
         self.cut_short = False
         self.error_code, self.error_message = 0, ""
 
@@ -152,8 +153,8 @@ class TrialRun:
         self.steps += 1
         self.path += execution.path
         self._update_outcome(execution)
-        ended = bool(execution.ended or self.outcome)
-        self.over = chunk.done or ended or self.steps == self.spec.max_steps
+        self.ended = execution.ended
+        self.over = chunk.done or bool(self.ended or self.outcome) or self.steps == self.spec.max_steps
         # the final pose is measured, nothing is looked at
         self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
 
@@ -204,7 +205,7 @@ class TrialRun:
             error_message=message,
         )
         texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
-        return TrialReport(self.trial, record, evidence, scores, *texts, pictures, self.unanswered)
+        return TrialReport(self.trial, record, evidence, scores, *texts, pictures, self.unanswered, self.ended)
 
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion.

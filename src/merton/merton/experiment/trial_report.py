@@ -60,6 +60,7 @@ class TrialReport:
         judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
         pictures: frames to be saved beside trial.json.
         unanswered: why the VLM gave no answer, by side; empty if it gave both.
+        ended: why the world has ended the trial; empty if it has not.
     """
 
     trial: Trial
@@ -71,6 +72,7 @@ class TrialReport:
     judged_by: str
     pictures: tuple[TrialPicture, ...]
     unanswered: Mapping[Side, str] = field(default_factory=dict)
+    ended: str = ""
 
     @property
     def reference(self) -> ReferenceRun | None:
@@ -125,6 +127,8 @@ class TrialReport:
         }
         if evidence.first_chunks and evidence.first_chunks[0].spread is not None:
             details["decision"]["spread"] = evidence.first_chunks[0].spread
+        if self.ended:
+            details["ended"] = self.ended
         if self.unanswered:
             details["unanswered"] = dict(self.unanswered)
         elsewhere = {"experiment", "case", *details["execution"]}
