@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 import runs
-from merton.cognition.models.base import MODELS
+from merton.cognition.models.base import MODELS, ModelEntry
+from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.experiment import workers
-from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import PacedPorts, complete
+from merton.experiment.workers import Pace, complete
+from merton.experiment.world_ports import WorldPorts
 from merton.models.rate_limit import RateLimit
 from merton.pool import open_pool
 from merton.results.store import ResultStore
@@ -100,17 +101,28 @@ def test_two_processes_leave_the_record_of_one_although_one_is_killed(tmp_path: 
 
 
 def test_workers_share_the_rate_limit_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[tuple[str, float]] = []
-    monkeypatch.setattr(RateLimit, "wait", lambda limit: waited.append(("waits", limit.interval_s)))
-    for answer in ("answer", "act"):
-        monkeypatch.setattr(LocalPorts, answer, lambda ports, model, *_: waited.append((model, 0.0)))
+    waited: list[float] = []
+    monkeypatch.setattr(RateLimit, "wait", lambda limit: waited.append(limit.interval_s))
     limited = MODELS["describe"].model_copy(update={"requests_per_minute": 90.0})
-    monkeypatch.setattr(workers, "MODELS", {"describe": limited})
-    ports = PacedPorts.__new__(PacedPorts)
-    ports.workers, ports._limits = 3, {}
-    picture: Any = None
-    ports.answer("describe", picture, "?", "distorted")
-    ports.answer("describe", picture, "?", "distorted")
-    ports.act("oracle", picture, "distorted")
-    assert waited == [("waits", 2.0), ("describe", 0.0)] * 2 + [("waits", 0.0), ("oracle", 0.0)]
-    assert len(ports._limits) == 2
+    pace = Pace()
+    pace.workers = 3
+    for entry in (limited, limited, POLICIES["oracle"]):
+        pace(entry)
+    assert waited == [2.0, 2.0, 0.0]
+
+
+class Waited(Exception):
+    """In place of waiting."""
+
+
+def test_ports_wait_before_they_ask_a_model() -> None:
+    def wait(entry: ModelEntry | PolicyEntry) -> None:
+        raise Waited(entry.name)
+
+    nothing: Any = None
+    ports: WorldPorts[Any] = WorldPorts(nothing)
+    ports.pace = wait
+    with pytest.raises(Waited, match="describe"):
+        ports.answer("describe", nothing, "?", "distorted")
+    with pytest.raises(Waited, match="hold"):
+        ports.act("hold", nothing, "distorted")
