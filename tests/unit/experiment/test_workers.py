@@ -48,7 +48,7 @@ def test_a_process_reads_a_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(workers, "RunDirectory", lambda path: read.append(path) or RunDirectory(path))
     assert workers.opened(run.path) is workers.opened(run.path)
     assert read == [run.path]
-    workers._ports().close()
+    workers._ports("ur5", "").close()
     workers._ports.cache_clear()
     workers.opened.cache_clear()
 
