@@ -87,7 +87,7 @@ def test_an_entry_that_is_none_is_read_without_a_crash(entry: Any) -> None:
 
 
 def test_the_description_is_part_of_what_a_run_knows(tmp_path: Path) -> None:
-    found = known_names({"world": world()}, tmp_path / "run.json")["world"]
+    found = known_names({"world": world()}, tmp_path / "run.json")["world"]["plane"]
     assert isinstance(found, WorldDescription)
     assert found.task("circle").group == "board"
     assert "world" not in known_names({}, tmp_path / "run.json")

@@ -153,8 +153,11 @@ def score_batch(
 def _in_its_space(reference: ActionChunk, candidate: ActionChunk) -> float:
     """Likeness of two chunks of one action space; an empty chunk is no motion, as of Merton's own deltas."""
     assert reference.spread is not None
+    if not (len(reference.deltas) and len(candidate.deltas)):
+        return float(len(reference.deltas) == len(candidate.deltas))
     alike = likeness(reference.deltas, candidate.deltas, Spread(np.array(reference.spread)))
-    return float(len(reference.deltas) == len(candidate.deltas)) if alike is None else alike
+    assert alike is not None, "a column of every action space varies"
+    return alike
 
 
 def _check_pairs(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]) -> None:

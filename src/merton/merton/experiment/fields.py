@@ -73,7 +73,7 @@ def _whole(level: Any) -> Any:
 
 def _known_world(name: str, info: ValidationInfo) -> str:
     """A constraint of a world: it is in the catalogue, unless the run that is read has its description."""
-    if name not in WORLDS and "world" not in (info.context or {}):
+    if name not in WORLDS and name not in (info.context or {}).get("world", {}):
         raise UnknownNameError("world", name, WORLDS, OWN_MODELS)
     return name
 

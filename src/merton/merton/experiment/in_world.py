@@ -27,7 +27,7 @@ class InWorld(WithRecordedModels):
     def _read_in_its_world(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """Read the other fields by the facts of the world, those of the run if it is one's."""
         world = data.get("world", UR5) if isinstance(data, Mapping) else UR5
-        recorded = (info.context or {}).get("world")
+        recorded = (info.context or {}).get("world", {}).get(world) if isinstance(world, str) else None
         try:
             reading = reading_of(world, recorded)
             with reading as facts:

@@ -31,7 +31,7 @@ from merton.experiment.fields import (
 from merton.experiment.in_world import InWorld, refuse_foreign
 from merton.experiment.ports import StopRule
 from merton.experiment.staircase import Staircase
-from merton.experiment.world_facts import MOST_STEPS, UR5, YARDSTICKS, present
+from merton.experiment.world_facts import MOST_STEPS, UR5, YARDSTICKS, present, reading_of
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import STAIRCASE, TestCase
@@ -170,7 +170,7 @@ class ExperimentSpec(InWorld):
         """Refuse a least quality where models see other images than those on the topics of distorted images."""
         if not self.min_image_quality:
             return self
-        if self.distort != DistortedPart():
+        if not self.distorts_everything:
             raise FaultError(
                 "must be left out beside min_image_quality, which judges whole images that are distorted everywhere",
                 "distort",
@@ -181,6 +181,12 @@ class ExperimentSpec(InWorld):
                     f"{name!r} is a fault of time, which no quality of an image shows", "distortions", number
                 )
         return self
+
+    @property
+    def distorts_everything(self) -> bool:
+        """Whether `distort` is as if it were left out: every image of every stage and step, as a whole."""
+        with reading_of(self.world, self.facts.description):
+            return self.distort == DistortedPart()
 
     @property
     def design(self) -> dict[str, Any]:

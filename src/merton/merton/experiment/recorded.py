@@ -31,8 +31,8 @@ FOR_PEOPLE = frozenset(
 """Fields of an entry that no trial depends on; `action` only says in which worlds a policy may act."""
 
 Known = Mapping[str, Any]
-"""Kind ("vlm", "vla", "task") to name to entry, or to the record of a task's file; "world" to the `WorldDescription`,
-where it is not the embedded cell."""
+"""Kind ("vlm", "vla", "task", "world") to name to entry, to the record of a task's file, or to the `WorldDescription`
+of a world that is not the embedded cell."""
 
 
 class WithRecordedModels(Model):
@@ -113,8 +113,8 @@ def known_names(about: Mapping[str, Any], where: Path) -> Known:
                 known.setdefault(kind, {})[name] = validated(type_, json.dumps(fields), f"{where}: {kind} {name}")
         known["task"] = {name: dict(recorded) for name, recorded in about.get("tasks", {}).items()}
         if "world" in about:
-            text = json.dumps(about["world"]["description"])
-            known["world"] = validated(WorldDescription, text, f"{where}: world {about['world']['name']}")
+            name, text = about["world"]["name"], json.dumps(about["world"]["description"])
+            known["world"] = {name: validated(WorldDescription, text, f"{where}: world {name}")}
     except (AttributeError, KeyError, TypeError, ValueError):
         raise FileError(f"{where}: models, tasks and world must be as Merton wrote them: put the file back") from None
     return known

@@ -332,7 +332,14 @@ def trial_files(report: TrialReport) -> dict[str, bytes]:
 
 
 def arm_of(about: Mapping[str, Any], file: Path) -> str:
-    """The arm that a run was begun with, from the content of its run.json, `file`; raises FileError if it is absent."""
+    """The arm that a run was begun with, from the content of its run.json, `file`.
+
+    Raises:
+        InputError: the run is of another world than the UR5 cell.
+        FileError: it is absent.
+    """
+    if (world := world_of(about)) is not None:
+        raise InputError(f"{file.parent} is a run of the world {world.name}, and this is of the UR5 cell alone")
     if not isinstance(arm := about.get("arm"), str):
         raise FileError(f"{file} does not name the arm of its run in `arm`: put the run.json back that it began with")
     return arm
