@@ -86,6 +86,7 @@ def test_parts_have_the_names_that_an_attribution_of_trials_gives_them() -> None
     assert [game.designs for game in own.games if game.axis == "steps"] == [
         game.designs for game in theirs.games if game.axis == "steps"
     ]
+    assert own.prefixes == {0: "steps.0", 2: "steps.0+2", 3: WHOLE}, "from 3 on images are clean"
 
 
 def test_without_listed_steps_the_last_part_is_all_later_ones() -> None:

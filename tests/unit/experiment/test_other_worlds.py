@@ -9,6 +9,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,24 @@ from merton.decision.models.base import POLICIES
 from merton.decision.score import score as decision_score
 from merton.decision.spread import Spread, likeness
 from merton.errors import InfrastructureError, InputError
+from merton.experiment.changes import experiments
 from merton.experiment.forks import run_forked
 from merton.experiment.local import ports_of
 from merton.experiment.paired import drawn_cases, paired_experiment
-from merton.experiment.parts import dissection
+from merton.experiment.parts import Job, dissection
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
 from merton.experiment.trial import TrialRun
 from merton.experiment.workers import complete
+from merton.experiment.world_facts import WorldFacts
 from merton.experiment.world_ports import WorldPorts
 from merton.pool import open_pool
 from merton.results.decisions import stored_chunks
-from merton.results.records import Outcome
+from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.world.action import checked_chunk
+from merton.worlds.description import WorldDescription
 
 pytestmark = pytest.mark.usefixtures("_point")
 
@@ -191,6 +195,56 @@ def test_what_a_world_does_not_have_is_refused_in_one_sentence(key: str) -> None
         spec_of(**{key: value})
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_images_may_be_judged_that_are_distorted_everywhere() -> None:
+    """Everything is that world's cameras, not those of the UR5 cell."""
+    spec = spec_of(min_image_quality=0.1, agents=[{"id": "seer", "vla": "point-seer"}])
+    assert spec.distorts_everything
+    with pytest.raises(InputError, match="must be left out beside min_image_quality"):
+        spec_of(min_image_quality=0.1, distort={"stages": ["decision"]})
+
+
+def test_the_experiment_of_a_run_may_be_changed_to_another_world(run: RunDirectory, tmp_path: Path) -> None:
+    """The description of the run's world is that of no other one."""
+    file = run.path / "experiment.yaml"
+    agents = ({"id": "servo", "vla": "servo"},)
+    (made,) = experiments(file, [("world", "ur5"), ("tasks", ("pick",)), ("agents", agents)])
+    assert (made.spec.facts.description, made.spec.vlm_camera) == (None, "top")
+    with pytest.raises(InputError, match="unknown world 'lunar'"):
+        experiments(file, [("world", "lunar")])
+
+
+def test_an_empty_decision_of_rows_is_compared_whatever_its_columns(ports: WorldPorts[Any]) -> None:
+    assert ports.world.action is not None
+    none, some = (ports.world.action.chunk(rows) for rows in ([], [[0.0, 0.0]]))
+    assert decision_score(none, some).total == decision_score(some, none).total == 0.0
+    assert decision_score(none, none).total == 1.0
+
+
+def test_designs_of_many_steps_are_run_and_named(ports: WorldPorts[Any]) -> None:
+    spec = spec_of(max_steps=100)
+    found = dissection(spec, spec.agents[0])
+    assert list(found.prefixes) == [0, 1, 2, 4, 8, 16, 32, 64], "from each of them on images are clean"
+    steps = {first: found.designs[name].steps for first, name in found.prefixes.items()}
+    assert steps == {first: tuple(range(min(100, 2 * first or 1))) for first in steps if first < 64} | {64: None}
+    trial = Trial(spec.agents[0], spec.case("reach", 0, "gaussian_blur", 5))
+    record = TrialRecord("x", "seer", trial.case, Outcome.FAILURE, steps=100, wall_s=1.0)
+    job = Job(trial, found.designs, placebo=True)
+    assert 2.0 < job.seconds(spec, record) < len(found.designs)
+    spec._facts = replace(spec.facts, description=_without(spec.facts, "fork"))
+    assert job.seconds(spec, record) == len(found.designs) + 1
+
+
+def _without(facts: WorldFacts, ability: str) -> WorldDescription:
+    assert facts.description is not None
+    able = tuple(other for other in facts.description.abilities if other != ability)
+    return facts.description.model_copy(update={"abilities": able})
+
+
+def test_a_run_of_another_world_has_no_arm(run: RunDirectory) -> None:
+    with pytest.raises(InputError, match="is a run of the world point, and this is of the UR5 cell alone"):
+        _ = run.arm
 
 
 def test_policies_of_other_forms_are_refused() -> None:

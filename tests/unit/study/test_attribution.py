@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from itertools import chain, combinations
@@ -27,9 +27,10 @@ from merton.experiment.placebo import PLACEBO
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
-from merton.results.records import TrialRecord
+from merton.experiment.subsets import design_name
+from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
-from merton.study.attribution import UNSEEN, Attribution, attribute, failure, shapley
+from merton.study.attribution import UNSEEN, Attribution, attribute, failure, shapley, tells_unseen
 from merton.study.rerun_sample import Pair, Rerun, pairs_of, rerun_weights
 
 
@@ -175,6 +176,31 @@ def test_where_no_path_is_known_equal_records_do_not_say_that_an_agent_does_not_
     found = failure("a", parts.prefixes, pairs, trials)
     assert found is not None
     assert all(at.lost.interval is not None for at in found.at.values())
+
+
+@pytest.mark.usefixtures("eyes")
+def test_a_progress_that_counts_stages_does_not_say_that_an_agent_does_not_look() -> None:
+    """Two trials often end at one stage; a progress that is measured is never the same in two scenes."""
+
+    def told(progress: Sequence[float]) -> bool:
+        _, known = planted({("top", 2)}, scenes=len(progress))
+        ends = [
+            replace(one.pair.after, path_m=None, progress=value, outcome=Outcome.FAILURE)
+            for one, value in zip(known, progress, strict=True)
+        ]
+        return tells_unseen("steps", [Rerun(Pair(end, end), {}) for end in ends])
+
+    assert not told([0.0, 0.25, 0.25, 0.5, 0.75])
+    assert not told([0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert not told([0.25, 0.5, 0.75])
+    assert told([0.0, 0.31, 0.11, 0.62, 0.93, 0.44])
+
+
+def test_designs_of_many_long_names_are_named_by_their_places() -> None:
+    cameras = [f"a-rather-long-name-of-a-camera-{number}" for number in range(8)]
+    assert design_name("cameras", cameras[:1], cameras) == f"cameras.{cameras[0]}"
+    assert design_name("cameras", cameras[1:], cameras) == "cameras.1-7"
+    assert design_name("steps", range(0, 200, 2), [*range(0, 200, 2), 201]) == "steps.0-99"
 
 
 @pytest.mark.usefixtures("eyes")

@@ -225,9 +225,8 @@ class Design(Model):
         steps = values["steps"] if "steps" in self.attribute else ()
         first = steps[: self.step_parts - 1]
         prefixes = {step: design_name("steps", steps[: place + 1], steps) for place, step in enumerate(first)}
-        if steps:
-            last = steps[-1].first if isinstance(steps[-1], Later) else steps[-1]
-            prefixes[last] = WHOLE
+        if rest := steps[len(first) :]:
+            prefixes[rest[0].first if isinstance(rest[0], Later) else rest[0]] = WHOLE
         return Dissection(tuple(games), prefixes, designs)
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ def dissection(
             games.append(Game(axis, parts, names, without))
     steps = _values(spec, "steps")
     sees_steps = "steps" in axes and parts_of(spec, agent, "steps", step_parts)
-    prefixes = {steps[count - 1]: design("steps", steps[:count]) for count in first_steps(steps)} if sees_steps else {}
+    counts = first_steps(steps) if sees_steps else []
+    prefixes = {steps[before]: design("steps", steps[:count]) for before, count in pairwise([0, *counts])}
     looks = bool(parts_of(spec, agent, "stages", step_parts))
     return Dissection(tuple(games), prefixes, designs, looks)
 
@@ -122,8 +124,11 @@ class Job:
     def seconds(self, spec: ExperimentSpec, record: TrialRecord) -> float:
         """Time that it takes one process [s], by the time that the trial took in the run and the number of its chunks.
 
-        Designs that show a model the same images up to a step share its chunks (`forks.run_forked`).
+        Designs that show a model the same images up to a step share its chunks where a trial can be forked
+        (`forks.run_forked`).
         """
+        if not spec.facts.can("fork") or spec.vla_entry(self.trial.agent.vla).stateful:
+            return record.wall_s * (len(self.designs) + self.placebo)
         shared = chunks(spec, self.trial.agent, self.designs, record.steps) / max(record.steps, 1)
         return record.wall_s * (shared + self.placebo)
 
@@ -132,12 +137,13 @@ def chunks(spec: ExperimentSpec, agent: AgentSpec, designs: Mapping[str, Distort
     """The number of chunks that are carried out in all designs of a trial of so many steps: one for all that are alike
     so far."""
     cameras = spec.vla_entry(agent.vla).cameras
-    shown: dict[str, tuple[Shown, ...]] = dict.fromkeys(designs, ())
-    count = 0
+    alike, count = dict.fromkeys(designs, 0), 0
     for step in range(steps):
+        groups: dict[tuple[int, tuple[Shown, ...]], int] = {}
         for name, part in designs.items():
-            shown[name] += sides_shown(part, cameras, spec.vlm_camera, step)
-        count += len(set(shown.values()))
+            so_far = alike[name], sides_shown(part, cameras, spec.vlm_camera, step)
+            alike[name] = groups.setdefault(so_far, len(groups))
+        count += len(groups)
     return count
 
 

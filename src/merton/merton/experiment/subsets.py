@@ -20,7 +20,7 @@ AXES = ("stages", "cameras", "steps", "regions")
 WHOLE = "all"
 """The design in which every part is distorted: the experiment's own."""
 LONGEST_NAME = 120
-"""Of a design, in characters, before its steps are written as ranges: it is the id of an experiment in a record."""
+"""Of a design, in characters, before ranges stand in it: it is the id of an experiment in a record."""
 MOST_PREFIXES = 16
 """Steps of a trial of which every prefix is a design of its own. Ours: they cost the square of their number."""
 STEP_PARTS = 4
@@ -92,7 +92,8 @@ class Dissection:
 
     Attributes:
         games: one for each axis that has more than one part, of which the agent sees at least one.
-        prefixes: each distorted step to the name of the design in which it and those before it are distorted.
+        prefixes: each distorted step, or of many the first of some, to the name of the design in which it, all up to
+            the next of these and those before it are distorted.
         designs: name to the distorted part.
         looks: whether any distorted image has an effect on the agent.
     """
@@ -111,19 +112,21 @@ class Dissection:
 def design_name(axis: str, values: Collection[Any], everything: Sequence[Any]) -> str:
     """Name of the design in which these values of an axis are distorted, such as "cameras.top+wrist", or `WHOLE`.
 
-    A name that would be long has ranges of steps in place of each of them, such as "steps.0+3-219".
+    A name that would be long has ranges of places among all values, from 0, such as "steps.0+3-219".
     """
     chosen = tuple(value for value in everything if value in values)
     if chosen == tuple(everything):
         return WHOLE
     name = f"{axis}.{'+'.join(map(str, chosen))}"
-    return name if len(name) <= LONGEST_NAME else f"{axis}.{'+'.join(_ranges(chosen))}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{axis}.{'+'.join(_ranges([place for place, value in enumerate(everything) if value in values]))}"
 
 
-def _ranges(steps: Sequence[int]) -> Iterator[str]:
-    """Steps in rising order as "first-last" of those that follow one another."""
-    for _, group in groupby(enumerate(steps), key=lambda pair: pair[1] - pair[0]):
-        first, *others = [step for _, step in group]
+def _ranges(places: Sequence[int]) -> Iterator[str]:
+    """Numbers in rising order as "first-last" of those that follow one another."""
+    for _, group in groupby(enumerate(places), key=lambda pair: pair[1] - pair[0]):
+        first, *others = [place for _, place in group]
         yield f"{first}-{others[-1]}" if others else str(first)
 
 

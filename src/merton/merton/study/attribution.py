@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import mul
 
 from merton.results.records import Reference, TrialRecord
@@ -57,6 +57,8 @@ class Mean:
 
 UNSEEN = Mean(0.0, None)
 """Of a part at which the agent does not look."""
+MOST_STAGES = 4
+"""Values between 0 and 1 of a progress that counts stages, at most. Ours: gym-aloha's has three."""
 SEEN_AT_STEP_0 = "cameras"
 """The axis whose parts are all seen at step 0, whose decision is recorded everywhere."""
 
@@ -116,7 +118,7 @@ class Failure:
     Attributes:
         trials, scenes: of the trials that do the task undistorted and fail distorted.
         others: trials that do the task under distortion and were run again, the control.
-        at: by the step from which images are clean.
+        at: by the step from which images are clean, which stands for all up to the next one here.
         steps: number of steps to the end of the distorted trial, to the number of `trials`.
         simulated_s: mean time on the cell's clock from start to end of `trials`, distorted [s].
     """
@@ -128,6 +130,11 @@ class Failure:
     at: Mapping[int, Step]
     steps: Mapping[int, int]
     simulated_s: float
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether steps of `at` may stand for several."""
+        return any(later - step > 1 for step, later in pairwise(self.at))
 
 
 def attribute(
@@ -217,8 +224,8 @@ def failure(
     """The steps at which an agent's success is lost; None if no trial does the task undistorted and fails distorted.
 
     Args:
-        prefixes: each distorted step to the design in which it and those before it are distorted; the last one's is
-            the trial of the run.
+        prefixes: each distorted step, or of many the first of some, to the design in which it, all up to the next of
+            these and those before it are distorted; the last one's is the trial of the run.
         pairs, reruns: as of `attribute`.
     """
     lost = [pair for pair in pairs if pair.before.success and pair.after.success is False]
@@ -289,12 +296,18 @@ def is_unseen(part: str, designs: Mapping[frozenset[str], str], reruns: Sequence
 def tells_unseen(axis: str, reruns: Iterable[Rerun]) -> bool:
     """Whether equal records of trials mean equal motions, so that a part without any effect is one that is not seen.
 
-    They do where a path or the progress of a failure is known, since neither is equal by chance; else, as in a world
-    without such points or in episodes of other programs, only the decision of step 0 tells, of each camera.
+    They do where a path is known, or a progress of failures that no two scenes share, since neither is equal by chance;
+    else, as in a world that counts stages or in episodes of other programs, only the decision of step 0 tells, of each
+    camera.
     """
     ends = [rerun.pair.after for rerun in reruns]
-    has_motion = any(end.path_m is not None or (end.success is False and end.progress is not None) for end in ends)
-    return axis == SEEN_AT_STEP_0 or has_motion
+    if axis == SEEN_AT_STEP_0 or any(end.path_m is not None for end in ends):
+        return True
+    scenes: dict[float, set[str]] = {}
+    for end in ends:
+        if end.success is False and end.progress is not None and 0.0 < end.progress < 1.0:
+            scenes.setdefault(end.progress, set()).add(end.case.scene)
+    return len(scenes) > MOST_STAGES and all(len(alike) == 1 for alike in scenes.values())
 
 
 _MOTION = ("outcome", "progress", "steps", "simulated_s", "cut_short")
