@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 from point_added import EXPERIMENT, add_point, forget
 
 import runs
+from merton.cli.gate import _way_on
 from merton.config import dumps, loads, plain, tree_of
 from merton.decision.models.base import POLICIES
 from merton.decision.score import score as decision_score
@@ -27,7 +29,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.experiment.changes import experiments
 from merton.experiment.forks import run_forked
 from merton.experiment.local import ports_of
-from merton.experiment.paired import drawn_cases, paired_experiment
+from merton.experiment.paired import drawn_cases, paired_experiment, scenes_there
 from merton.experiment.parts import Job, dissection
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
@@ -276,6 +278,17 @@ def test_a_gate_draws_each_scene_of_a_world_once() -> None:
     assert [case.seed for case in drawn] != list(range(50))
     assert drawn == list(drawn_cases(spec))
     assert {case.task for case in drawn} == {"reach", "touch"}
+
+
+def test_a_gate_that_has_used_up_a_world_says_so() -> None:
+    text = paired_experiment(spec_of(tasks=["reach", "touch"]), "seer", "hold")
+    run: Any = SimpleNamespace(spec=loads(text, ExperimentSpec, "gate.yaml"), path=Path("runs/g"))
+    assert scenes_there(run.spec) == len(list(drawn_cases(run.spec))) == 50
+    judgement: Any = SimpleNamespace(pairs=[None] * 50)
+    assert _way_on(run, judgement, None) == (
+        "All 50 scenes that the world point has of these tasks are used up: take more of its tasks, or a larger "
+        "--delta."
+    )
 
 
 def test_floors_act_by_the_action_space(ports: WorldPorts[Any]) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,18 @@ def test_a_report_speaks_of_that_world_alone(runs: Path) -> None:
     assert "Cognition" not in text
     assert "world · description · versions · mujoco" in content
     assert "max_rows" not in content
+
+
+def test_the_yardstick_of_another_world_is_its_expert(tmp_path: Path) -> None:
+    make_plane_run(tmp_path / "tool")
+    with sqlite3.connect(tmp_path / "tool" / "results.sqlite") as record:
+        record.execute("UPDATE trials SET distance_m = 0.1")
+    added = tmp_path / "tool" / "references" / "expert.circle.0.reference.0"
+    added.mkdir(parents=True)
+    (added / "trial.json").write_text("{}")
+    text = all_text_of(write_report(tmp_path / "tool"))
+    assert "else the expert’s. No agent is the expert, so 1 of its undistorted runs was added for that" in text
+    assert "oracle" not in text.replace("oracles", "")
 
 
 def test_where_there_is_no_path_none_is_drawn(runs: Path) -> None:

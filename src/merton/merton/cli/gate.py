@@ -98,8 +98,7 @@ def gate_command(
     beside = ", ".join((gate_files.MARKDOWN, gate_files.JUNIT, *gate_files.PICTURES))
     print_out(f"Page: {run.path / gate_files.PAGE}. Beside it: {beside}")
     if judgement.whole.verdict is Conclusion.UNRESOLVED:
-        larger = ", with more --scenes" if scenes and len(judgement.pairs) >= scenes else ""
-        print_out(f"{_needed(judgement)} {_continuation(run)}{larger}")
+        print_out(_way_on(run, judgement, scenes))
     _exit(judgement.whole.verdict)
 
 
@@ -215,6 +214,21 @@ class _Clock:
             f"{interval_words(sequence.interval, 1, 100, sign=True)}, "
             f"at most {left_s // 60}:{left_s % 60:02d} left"
         )
+
+
+def _way_on(run: RunDirectory, judgement: Judgement, scenes: int | None) -> str:
+    """All that would lead to a verdict, in sentences."""
+    from merton.experiment.paired import scenes_there
+
+    there, done = scenes_there(run.spec), len(judgement.pairs)
+    if there is not None and done >= there:
+        return (
+            f"All {counted(there, 'scene')} that the world {run.spec.world} has of these tasks are used up: take more "
+            "of its tasks, or a larger --delta."
+        )
+    few = "" if there is None else f" The world {run.spec.world} has {there} of these tasks."
+    larger = ", with more --scenes" if scenes and done >= scenes else ""
+    return f"{_needed(judgement)}{few} {_continuation(run)}{larger}"
 
 
 def _needed(judgement: Judgement) -> str:

@@ -29,6 +29,7 @@ from merton.pool import open_pool, results
 from merton.results.records import STAIRCASE, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.simulation.scene import scene_has
+from merton.worlds.description import WorldDescription
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """Ids of the two agents in the run and its record, so that a model can be compared with itself."""
@@ -104,13 +105,8 @@ def drawn_cases(spec: ExperimentSpec) -> Iterator[TestCase]:
 
 def _drawn_places(spec: ExperimentSpec) -> Iterator[tuple[np.random.Generator, str, int]]:
     """Tasks and scenes of `drawn_cases`, each with the generator of the rest of its case."""
-    described = spec.facts.description
-    if described is not None:
-        units: dict[tuple[str, int], list[str]] = {}  # tasks of one group share their scenes
-        for task in spec.tasks:
-            for scene in range(described.task(task).scenes):
-                units.setdefault((spec.facts.group(task), scene), []).append(task)
-        places = list(units.items())
+    if spec.facts.description is not None:
+        places = list(_places(spec, spec.facts.description).items())
         for number, place in enumerate(generator("paired scenes", spec.seed).permutation(len(places))):
             rng, ((_, scene), tasks) = generator("paired scene", spec.seed, number), places[place]
             yield rng, str(rng.choice(tasks)), scene
@@ -121,6 +117,21 @@ def _drawn_places(spec: ExperimentSpec) -> Iterator[tuple[np.random.Generator, s
         while not scene_has(task, scene):
             scene = int(rng.integers(SCENES))
         yield rng, task, scene
+
+
+def _places(spec: ExperimentSpec, described: WorldDescription) -> dict[tuple[str, int], list[str]]:
+    """Group and number of each scene of a world to the tasks that are done there."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for task in spec.tasks:
+        for scene in range(described.task(task).scenes):
+            found.setdefault((spec.facts.group(task), scene), []).append(task)
+    return found
+
+
+def scenes_there(spec: ExperimentSpec) -> int | None:
+    """The number of scenes that can be drawn; None in the UR5 cell, where there is always another one."""
+    described = spec.facts.description
+    return None if described is None else len(_places(spec, described))
 
 
 def run_pairs(

@@ -10,7 +10,7 @@ FILES = {
     "model_scores.csv": "the models’ scores of answers and decisions, for a spreadsheet",
     "trials/": "a folder for each trial: answers, actions, path, scores, and the pictures that were seen",
     "videos/": "films of trials",
-    "references/": "the undistorted runs of the oracle that were added, to measure failures against",
+    "references/": "the undistorted runs that were added, to measure failures against",
     "recording.mcap": "everything that the graph said",
     "logs/": "a log for each node",
     "experiment.yaml": "the experiment, as given",
@@ -35,5 +35,5 @@ def present(run: Path) -> list[tuple[str, str]]:
 
 
 def added_references(run: Path) -> int:
-    """The number of reference runs that were added because no agent is the oracle; they are in no record."""
+    """The number of reference runs that were added because no agent is a yardstick; they are in no record."""
     return len(list((run / "references").glob("*/trial.json")))
