@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 from point_added import EXPERIMENT, add_point, forget
+from typer.testing import CliRunner
 
 import runs
 from merton.cli.gate import _way_on
+from merton.cli.main import app
 from merton.config import dumps, loads, plain, tree_of
 from merton.decision.models.base import POLICIES
 from merton.decision.score import score as decision_score
@@ -289,6 +291,23 @@ def test_a_gate_that_has_used_up_a_world_says_so() -> None:
         "All 50 scenes that the world point has of these tasks are used up: take more of its tasks, or a larger "
         "--delta."
     )
+
+
+def test_a_plan_in_another_world_says_no_time_and_how_many_scenes_there_are(tmp_path: Path) -> None:
+    """The seconds of a trial are those of the UR5 cell."""
+    file = tmp_path / "small.yaml"
+    file.write_text(EXPERIMENT)
+    told = CliRunner().invoke(app, ["plan", str(file)], catch_exceptions=False).stdout
+    assert "12 trials (--from RUN says how long)" in told
+    assert "The world point has 50 scenes of these tasks." in told
+    assert " MB" not in told
+
+
+def test_the_id_of_a_yardstick_is_for_it_in_its_own_world() -> None:
+    with pytest.raises(InputError, match="the id 'expert' is for an agent with vla: expert"):
+        spec_of(agents=[{"id": "expert", "vla": "hold"}])
+    text = "name: before\nagents: [{id: expert, vla: servo}]\ntasks: [pick]\n"
+    assert loads(text, ExperimentSpec, "of before worlds").agents[0].id == "expert"
 
 
 def test_floors_act_by_the_action_space(ports: WorldPorts[Any]) -> None:

@@ -76,6 +76,7 @@ def plan_command(
 ) -> None:
     """Say which drops and differences of two agents an experiment resolves, and what more would cost."""
     from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration, scenes_text
+    from merton.experiment.paired import scenes_there
     from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, ASSUMED_RANGE, ExperimentSize, Quantity
 
@@ -91,7 +92,11 @@ def plan_command(
     design = ExperimentSize.of(spec.cases(), len(spec.agents))
     source = Source(ASSUMED, ASSUMED_RANGE, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
+    is_timed = record is not None or spec.facts.description is None
+
     def cost(trials: int) -> str:
+        if not is_timed:
+            return f"{trials} trials"
         return f"{trials} trials, {duration(trials * source.trial_s)}, {trials * source.trial_kb / 1000:.0f} MB"
 
     others = f", {counted(design.other_scenes, 'scene')} more undistorted" if design.other_scenes else ""
@@ -99,7 +104,8 @@ def plan_command(
         f"{counted(design.agents, 'agent')}, {scenes_text(spec)}{others}, "
         f"{counted(sum(not case.is_reference for case in spec.cases()), 'distorted trial')} each:"
     )
-    print_out(f"  {cost(design.trials)} ({source.trial_s:.2f} s and {source.trial_kb:.0f} kB a trial)")
+    each = f"{source.trial_s:.2f} s and {source.trial_kb:.0f} kB a trial" if is_timed else "--from RUN says how long"
+    print_out(f"  {cost(design.trials)} ({each})")
     if added := len(spec.reference_runs()):
         print_out(f"  {added_text(added, spec.facts.yardstick)}")
     low, high = source.factors
@@ -112,6 +118,8 @@ def plan_command(
                 print_out(line)
     for line in source.notes or ("Variances: assumed, of five learned policies; --from RUN takes them from a run.",):
         print_out(line)
+    if there := scenes_there(spec):
+        print_out(f"The world {spec.world} has {counted(there, 'scene')} of these tasks.")
     again = own_command("run", str(experiment), *words_of(setting, **options), "--in-process")
     print_out(f"Run it in simulation on all cores: {again}")
 

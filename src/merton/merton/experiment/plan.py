@@ -107,7 +107,7 @@ class ExperimentSpec(InWorld):
     def _the_oracle_is_the_oracle(self) -> Self:
         """Refuse another agent with the id of the reference runs."""
         for agent in self.agents:
-            if agent.id in YARDSTICKS and agent.id != agent.vla:
+            if agent.id in ("oracle", self.facts.yardstick) and agent.id != agent.vla:
                 raise ValueError(
                     f"agents: the id {agent.id!r} is for an agent with vla: {agent.id}, and this one has {agent.vla}"
                 )
