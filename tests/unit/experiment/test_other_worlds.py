@@ -5,8 +5,10 @@ The world is a point in a plane (tests/support), in a process of its own; its po
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -259,6 +261,17 @@ def test_policies_of_other_forms_are_refused() -> None:
         spec_of(EXPERIMENT.replace("{id: hold, vla: hold}", "{id: oracle, vla: oracle}"))
     with pytest.raises(InputError, match="random acts in other worlds than the UR5 cell"):
         spec_of("name: small\nagents: [{id: random, vla: random}]\ntasks: [pick]\n")
+    with pytest.raises(InputError, match="point-seer acts in other worlds than the UR5 cell"):
+        spec_of("name: small\nagents: [{id: seer, vla: point-seer}]\ntasks: [pick]\n")
+
+
+def test_an_experiment_keeps_its_world_where_it_is_copied() -> None:
+    """Also where it is validated again, changed or sent to a worker."""
+    spec = spec_of()
+    copies = [ExperimentSpec.model_validate(spec), spec.model_copy(update={"couple": None})]
+    for copied in (*copies, pickle.loads(pickle.dumps(spec)), copy.deepcopy(spec)):
+        assert copied.facts == spec.facts
+        assert copied.facts.name == "point"
 
 
 def test_a_chunk_of_another_period_is_no_score(ports: WorldPorts[Any]) -> None:

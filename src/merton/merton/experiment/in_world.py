@@ -26,6 +26,8 @@ class InWorld(WithRecordedModels):
     @classmethod
     def _read_in_its_world(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """Read the other fields by the facts of the world, those of the run if it is one's."""
+        if isinstance(data, cls):
+            return handler(data)
         world = data.get("world", UR5) if isinstance(data, Mapping) else UR5
         recorded = (info.context or {}).get("world", {}).get(world) if isinstance(world, str) else None
         try:
@@ -52,7 +54,8 @@ class InWorld(WithRecordedModels):
 def policy_fault(policy: PolicyEntry, facts: WorldFacts) -> str:
     """Why a policy cannot act in a world, in one sentence; empty if it can, or if that world is the UR5 cell."""
     if facts.description is None:
-        return f"{policy.name} acts in other worlds than the UR5 cell" if policy.name in ELSEWHERE else ""
+        is_elsewhere = policy.name in ELSEWHERE or policy.action == "rows"
+        return f"{policy.name} acts in other worlds than the UR5 cell" if is_elsewhere else ""
     world, form = facts.name, facts.description.action.form
     if missing := [camera for camera in policy.cameras if camera not in facts.cameras]:
         return f"{policy.name} looks through the camera {missing[0]!r}, and {world} has: {', '.join(facts.cameras)}"
