@@ -181,7 +181,7 @@ def test_forked_designs_equal_separate_runs(
         assert (alone.path, alone.steps) == (forked.path, forked.steps)
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Any, str]] = {
     "tasks": (["push"], "tasks, entry 1: unknown task 'push'; choose one of: reach, touch"),
     "vlm_camera": ("top", "vlm_camera: unknown camera 'top'"),
     "distort": ({"cameras": ["top"]}, "distort.cameras, entry 1: unknown camera 'top'"),
