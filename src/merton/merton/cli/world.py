@@ -107,7 +107,7 @@ def serve_command(
     from merton.worlds.entry import WORLDS
     from merton.worlds.serving import serve
 
-    raise typer.Exit(serve(WORLDS[name], host, port))
+    serve(WORLDS[name], host, port)
 
 
 def _next(findings: Iterator[Finding], name: str) -> Finding | None:

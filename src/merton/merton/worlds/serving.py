@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+from typing import NoReturn
 
 from merton.errors import InfrastructureError, InputError
 from merton.hosts import is_loopback
@@ -11,10 +11,10 @@ from merton.worlds.entry import WorldEntry
 from merton.worlds.hosted.world_wire import TOKEN
 
 
-def serve(entry: WorldEntry, host: str, port: int) -> int:
-    """Serve until the process is ended; returns its exit status.
+def serve(entry: WorldEntry, host: str, port: int) -> NoReturn:
+    """Become the host of a world, so that the world ends with this process, even if it is killed.
 
-    The process says its address on standard output once it is ready, and all else on standard error.
+    The host says its address on standard output once it is ready, and all else on standard error.
 
     Args:
         entry: of a hosted world that was added.
@@ -35,6 +35,6 @@ def serve(entry: WorldEntry, host: str, port: int) -> int:
     listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     command = [*program.command(), "--listen", listen]
     try:
-        return subprocess.call(command, env=program.variables(os.environ.get(TOKEN, "")))
+        os.execve(command[0], command, program.variables(os.environ.get(TOKEN, "")))
     except OSError as error:
         raise InfrastructureError(f"the world {entry.name!r} cannot be started: {error}") from None
