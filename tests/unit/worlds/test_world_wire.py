@@ -108,6 +108,8 @@ def frame(header: object, tail: bytes = b"", length: int | None = None) -> bytes
     return MAGIC + struct.pack(">I", len(encoded) if length is None else length) + encoded + tail
 
 
+DEEP = 600 if sys.version_info < (3, 12) else 1000
+"""Lists in lists that json still reads."""
 BROKEN = {
     "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "pickle": b"\x80\x04\x95\x00\x00\x00\x00",
@@ -115,6 +117,7 @@ BROKEN = {
     "no JSON": frame(b"{]"),
     "no text": frame(b"\xff\xfe"),
     "nested without end": frame(b"[" * 100_000),
+    "nested as deep as Python reads": frame(b'{"message": ' + b"[" * DEEP + b"]" * DEEP + b', "arrays": []}'),
     "no message": frame({"arrays": []}),
     "no list": frame({"message": 1, "arrays": 3}),
     "objects": frame({"message": 1, "arrays": [["|O", [1]]]}, bytes(8)),

@@ -109,7 +109,10 @@ class Wire:
             if array.size:
                 self._fill(array.reshape(-1).view(np.uint8), end_s)
             arrays.append(array)
-        return _unpacked(message, arrays)
+        try:
+            return _unpacked(message, arrays)
+        except RecursionError:
+            raise WireError("a message came that is nested too deeply") from None
 
     def is_quiet(self) -> bool:
         """Whether the connection stands and nothing has come unasked."""
