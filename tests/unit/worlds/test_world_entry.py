@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds_of_a_lab import Lab
+from worlds_of_a_lab import ADAPTER, Lab
 
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError, UnknownNameError
@@ -17,7 +18,7 @@ from merton.progress import silent
 from merton.worlds import entry as entries
 from merton.worlds.adding import add
 from merton.worlds.client import HostedWorld
-from merton.worlds.entry import HOSTED, WORLDS, WorldEntry
+from merton.worlds.entry import HOSTED, WORLDS, WorldEntry, Worlds
 from merton.worlds.environments import ADDED_FILE
 from merton.worlds.hosted.world_wire import TOKEN
 from merton.worlds.link import Address
@@ -50,7 +51,10 @@ def test_mertons_own_worlds() -> None:
         ({"adapter": "toy.py:Toy"}, "either requirements, to make an environment of, or the interpreter"),
         ({"adapter": "toy.py:Toy", **HERE, "requirements": ["a==1"]}, "either requirements"),
         ({"adapter": "toy.py:Toy", **HERE, "python": ["3.11"]}, "the interpreter has a version of its own"),
-        ({"adapter": "toy:Toy", "requirements": ["a==1"]}, "no environment is made for this world: leave requirements"),
+        (
+            {"adapter": "toy:Toy", "requirements": ["a==1"]},
+            "FILE.py:Class in an environment of its own: leave requirements",
+        ),
         ({"adapter": "toy:Toy", **HERE}, "leave interpreter out"),
         ({"adapter": "toy.py:Toy", "address": "gpu:8010"}, "a world at an address has its own: leave adapter out"),
         ({"adapter": "", "address": "gpu:8010", "python": ["3.11"]}, "leave python out"),
@@ -58,6 +62,7 @@ def test_mertons_own_worlds() -> None:
         ({"adapter": "toy.py:Toy", "requirements": ["numpy>=1"]}, "pinned, such as numpy==1.26.4"),
         ({"adapter": "toy.py:Toy", "requirements": ["a==1"], "python": ["11"]}, "a version such as 3.11"),
         ({"adapter": "toy.py:Toy", **HERE, "deadline_s": 0}, "deadline_s"),
+        ({"adapter": "toy.py:Toy", **HERE, "settings": {"size": math.nan}}, "its settings are JSON values, and Out of"),
     ],
 )
 def test_a_world_is_hosted_in_one_way(fields: dict[str, Any], sentence: str) -> None:
@@ -85,6 +90,27 @@ def test_a_labs_world_finds_its_adapter_beside_the_catalogue_file(lab: Lab) -> N
     lab.adapter.unlink()
     with pytest.raises(InputError, match=f"point: no file '{lab.adapter}' for its adapter"):
         worlds["point"].origin()
+
+
+def test_settings_that_are_no_json_values_are_refused(lab: Lab) -> None:
+    lab.has(point=HERE)
+    common = f"name: point, description: x, adapter: '{ADAPTER}', interpreter: x"
+    lab.catalogue.write_text(f"world:\n  - {{{common}, settings: {{since: 2026-01-01}}}}")
+    with pytest.raises(InputError, match="its settings are JSON values, and Object of type date is not"):
+        Worlds().read()
+
+
+def test_an_interpreter_lies_beside_the_catalogue_file_as_the_adapter_does(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sim").symlink_to(sys.prefix)
+    entry = lab.has(point={"interpreter": "sim/bin/python"})["point"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert entry.program("").interpreter == tmp_path / "sim" / "bin" / "python"
+    absolute = lab.has(point={"interpreter": "~/sim/bin/python"})["point"]
+    assert absolute.interpreter == str(Path("~/sim/bin/python").expanduser())
 
 
 def test_a_lab_may_run_one_of_mertons_adapters_in_an_environment_of_its_own(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -46,7 +47,8 @@ class WorldEntry(AdapterEntry):
         settings: arguments of that class, by name.
         requirements: packages of its environment, each as name==version.
         python: versions that its environment's interpreter may have, such as "3.11"; any if there are none.
-        interpreter: path of the Python of an environment with its simulator, in place of requirements.
+        interpreter: path of the Python of an environment with its simulator, in place of requirements; from the folder
+            of a lab's catalogue file.
         address: host:port of a world that `merton world serve` holds ready.
         deadline_s: the longest time that one request may take [s].
         licence: of the simulator.
@@ -73,7 +75,9 @@ class WorldEntry(AdapterEntry):
                 f"its adapter is FILE.py:Class or module:Class, unless it has an address, got {self.adapter!r}"
             )
         if self.address or not self.is_hosted:
-            self._refuse("no environment is made for this world", "requirements", "python", "interpreter")
+            here = "module:Class is in this process, FILE.py:Class in an environment of its own"
+            elsewhere = "a world at an address has its own"
+            self._refuse(elsewhere if self.address else here, "requirements", "python", "interpreter")
         elif bool(self.requirements) == bool(self.interpreter):
             raise ValueError(
                 "a world in a FILE.py has either requirements, to make an environment of, or the interpreter of one "
@@ -81,7 +85,16 @@ class WorldEntry(AdapterEntry):
             )
         elif self.python and self.interpreter:
             raise ValueError("python is for an environment that is made, and the interpreter has a version of its own")
+        if self.is_hosted:
+            self._travels()
         return self
+
+    def _travels(self) -> None:
+        """Settings go to another process as JSON, and a description is kept with them."""
+        try:
+            json.dumps(self.settings, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"its settings are JSON values, and {error}") from None
 
     def _refuse(self, why: str, *fields: str) -> None:
         if given := [field for field in fields if getattr(self, field)]:
@@ -101,12 +114,18 @@ class WorldEntry(AdapterEntry):
         return file
 
     def of_file(self, file: Path) -> WorldEntry:
-        """The same entry as of a lab's catalogue file: its adapter lies beside that file, or is one of `HOSTED`."""
+        """The same entry as of a lab's catalogue file, beside which its interpreter lies.
+
+        Its adapter lies there, too, or is one of `HOSTED`.
+        """
+        found: dict[str, str] = {}
+        if self.interpreter:
+            found["interpreter"] = str(file.parent / Path(self.interpreter).expanduser())
         adapter, _, attribute = self.adapter.rpartition(":")
         place = file.parent / Path(adapter).expanduser()
-        if not adapter.endswith(".py") or (not place.is_file() and (HOSTED / adapter).is_file()):
-            return self
-        return self.model_copy(update={"adapter": f"{place}:{attribute}"})
+        if adapter.endswith(".py") and (place.is_file() or not (HOSTED / adapter).is_file()):
+            found["adapter"] = f"{place}:{attribute}"
+        return self.model_copy(update=found)
 
     def origin(self) -> dict[str, Any]:
         """All that the environment and the description of a hosted world depend on, by its name in sentences.
@@ -151,7 +170,7 @@ class WorldEntry(AdapterEntry):
 
     def program(self, environment: str) -> Program:
         """The process of a hosted world on this machine; raises as `hosted`."""
-        python = Path(self.interpreter).expanduser() if self.interpreter else interpreter_in(self.name, environment)
+        python = Path(self.interpreter) if self.interpreter else interpreter_in(self.name, environment)
         if not python.exists():
             remedy = "correct its entry" if self.interpreter else f"`merton world add {self.name}`"
             raise InfrastructureError(f"the interpreter of the world {self.name!r} is gone, {python}: {remedy}")
