@@ -79,12 +79,16 @@ class Point:
         if self._troubled("is killed"):
             print("memory is short", file=sys.stderr)
             os.kill(os.getpid(), 9)
+        if self._troubled("gives a reward"):
+            return 0.5
         return "left the plane" if np.abs(self.point).max() > 3 else None
 
     def state(self) -> dict:
         x, y = self.point.tolist()
         tool = np.eye(4)
         tool[:2, 3] = x, y
+        if self._troubled("has no state"):
+            return None
         state = {"point": (x, y, 0.0), "rest_row": (0.0, 0.0), "base_from_tool": tool, "gripper_open": 0.5}
         state["extra"] = {"goal": self.goal.copy()}
         wrong = {
@@ -101,6 +105,8 @@ class Point:
         return state
 
     def success(self) -> bool:
+        if self._troubled("succeeds by a share"):
+            return 0.3
         return bool(np.linalg.norm(self.goal - self.point) < NEAR)
 
     def progress(self) -> float:
@@ -151,3 +157,20 @@ class Mute:
 class Boastful(Mute):
     def describe(self) -> dict:
         return {**super().describe(), "abilities": ["fork"]}
+
+
+class Vague(Mute):
+    def describe(self) -> None:
+        return None
+
+
+class Endless(Mute):
+    def describe(self) -> dict:
+        found = super().describe()
+        del found["tasks"][0]["max_rows"]
+        return found
+
+
+class Odd(Mute):
+    def describe(self) -> dict:
+        return {**super().describe(), "versions": {"numpy": np.zeros(1)}}

@@ -137,7 +137,7 @@ def test_an_environment_stays_as_long_as_it_serves(lab: Lab) -> None:
 def test_an_adapter_with_a_mistake_costs_no_second_installation(lab: Lab) -> None:
     lab.adapter.write_text("class Point:\n    pass\n")
     entry = lab.has(point=MADE)["point"]
-    with pytest.raises(InfrastructureError, match="world 'point' failed at describe"):
+    with pytest.raises(InfrastructureError, match="world 'point' failed at start: the class Point lacks"):
         add(entry, lab.interpreter("true"), silent)
     (environment,) = environments(lab)
     with pytest.raises(InputError, match="not on this machine"):

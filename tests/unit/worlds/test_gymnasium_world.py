@@ -129,6 +129,25 @@ def test_an_environment_without_a_word_on_success_is_refused(tutorial: Any) -> N
         world.success()
 
 
+def test_an_environment_that_is_missing_or_renders_nothing_is_told(tutorial: Any) -> None:
+    class Blind(tutorial.DotEnv):
+        def render(self) -> None:
+            return None
+
+    class World(tutorial.DotWorld):
+        def make(self, task: str) -> Blind:
+            return Blind()
+
+    class Nothing(tutorial.GymnasiumWorld):
+        tasks = tutorial.DotWorld.tasks
+        max_rows = 30
+
+    with pytest.raises(TypeError, match='go-to-green renders no picture: give it render_mode="rgb_array"'):
+        World().describe()
+    with pytest.raises(NotImplementedError, match=r"Nothing needs make\(task\)"):
+        Nothing().describe()
+
+
 def test_numbers_of_every_observation_are_compared(tutorial: Any) -> None:
     flat = importlib.import_module("gymnasium_world")._flat
     assert flat({"b": np.array([[1, 2]], np.uint8), "a": (3.5, {"c": True})}).tolist() == [3.5, 1, 1, 2]

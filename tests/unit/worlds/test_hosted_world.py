@@ -255,6 +255,9 @@ FAULTS = {
     "has another key": "gave the key 'joints' at row 5 .*: a state has only base_from_tool, extra, gripper_open, ",
     "rests in three columns": r"gave the shape \(3,\) at row 5 .*: rest_row has the shape \(2\)",
     "has a small picture": r"gave uint8 \(32, 32, 3\) at row 5 .*: pictures of camera 'above' are uint8 \(64, 64, 3\)",
+    "gives a reward": r"failed at carry_out: step\(\) gives None, or a text that ends the trial, and it gave 0.5 of",
+    "succeeds by a share": r"failed at carry_out: success\(\) gives True or False, and it gave 0.3 of type float$",
+    "has no state": r"failed at carry_out: state\(\) gives a dictionary, and it gave None$",
     "fails": rf"failed at carry_out: KeyError: 'joint 7' \({FILE}, line \d+\)$",
     "fails in a look": r"failed at look: ValueError: no context of graphics \(",
 }
@@ -384,7 +387,12 @@ BROKEN = {
         {"trouble": "cannot be built"},
         "start: cannot build .*RuntimeError: the assets",
     ),
-    "no world": ((PYTHON, "fractions:Fraction"), {}, "describe: AttributeError: .*'describe'"),
+    "no world": (
+        (PYTHON, "fractions:Fraction"),
+        {},
+        r"start: the class Fraction lacks describe\(\) and reset\(\) and look",
+    ),
+    "no dictionary": ((PYTHON, f"{FILE}:Vague"), {}, r"describe: describe\(\) gives a dictionary, and it gave None$"),
     "too able": ((PYTHON, f"{FILE}:Boastful"), {}, "describe: .*the ability 'fork', which takes save.. and load"),
 }
 
@@ -401,6 +409,12 @@ def test_a_description_that_is_none_is_refused(started: Callable[..., HostedWorl
     with pytest.raises(InfrastructureError, match=r"^the description of world 'point'.*versions.point.*text"):
         own.reset("reach", 3)
     assert own.pid is None
+
+
+@pytest.mark.parametrize(("name", "said"), [("Endless", "entry 1, max_rows: is missing"), ("Odd", "JSON values")])
+def test_a_mistake_in_a_description_is_named(name: str, said: str) -> None:
+    with pytest.raises(InfrastructureError, match=f"^the description of world 'point'.*{said}"):
+        world(name).reset("reach", 3)
 
 
 def test_a_world_may_print_as_it_likes(started: Callable[..., HostedWorld], shared: HostedWorld) -> None:

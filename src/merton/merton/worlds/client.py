@@ -230,8 +230,10 @@ class HostedWorld(ForkableWorld, ExpertWorld, SegmentedWorld):
         where = f"the description of world {self.name!r}"
         try:
             now = validated(WorldDescription, json.dumps(given), where)
-        except (InputError, TypeError, ValueError) as error:
+        except InputError as error:
             raise InfrastructureError(str(error)) from None
+        except (TypeError, ValueError) as error:
+            raise InfrastructureError(f"{where} is of plain JSON values: {error}") from None
         if self._description is None:
             self._description = now
         elif now != self._description:

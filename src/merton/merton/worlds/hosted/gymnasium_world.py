@@ -49,7 +49,7 @@ class GymnasiumWorld:
 
     def make(self, task: str) -> Any:
         """The environment of a task; it is made once."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs make(task), which gives a task's environment")
 
     def native(self, row: np.ndarray) -> Any:
         """The environment's own action for a row of `columns`."""
@@ -73,7 +73,15 @@ class GymnasiumWorld:
         return {}
 
     def look(self, camera: str) -> np.ndarray:
-        return np.ascontiguousarray(self.env.render())
+        """The picture that the environment renders.
+
+        Raises:
+            TypeError: it renders none.
+        """
+        picture = self.env.render()
+        if np.ndim(picture) != 3:
+            raise TypeError(f'the environment of {self._at[0]} renders no picture: give it render_mode="rgb_array"')
+        return np.ascontiguousarray(picture)
 
     def cameras(self) -> list[dict[str, Any]]:
         """Name and size of each; the one camera by a picture of the first task."""

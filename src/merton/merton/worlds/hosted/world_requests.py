@@ -18,6 +18,8 @@ ABILITIES = {
     "progress": ("progress",),
 }
 """Ability of a world to the methods that it takes."""
+NEEDED = ("describe", "reset", "look", "step", "state", "success")
+"""Methods of every world."""
 STATE = ("joints_rad", "base_from_tool", "point", "rest_row")
 """Keys of a state whose values are arrays."""
 
@@ -45,10 +47,16 @@ class Hosted:
     """A world and the work that is common to all: the latch of success, the step limit, snapshots, its expert.
 
     An error in the world ends the trial: only `reset` begins another one.
+
+    Raises:
+        HostError: the world lacks one of the methods `NEEDED`.
     """
 
     def __init__(self, world: Any) -> None:
         self._world = world
+        lacks = [f"{method}()" for method in NEEDED if not self._has(method)]
+        if lacks:
+            raise HostError("the class {} lacks {}".format(type(world).__name__, " and ".join(lacks)))
         self._trial: Any = None
         self._snapshots: dict = {}
         self._count = 0
@@ -90,13 +98,16 @@ class Hosted:
 
     def describe(self) -> dict:
         """The world's own description, with its abilities."""
-        found = dict(self._world.describe())
+        found = dict(_dictionary("describe()", self._world.describe()))
         able = [name for name, methods in ABILITIES.items() if all(map(self._has, methods))]
         for name in found.setdefault("abilities", able):
             if name in ABILITIES and name not in able:
                 methods = " and ".join(f"{method}()" for method in ABILITIES[name])
                 raise HostError(f"the description has the ability {name!r}, which takes {methods}")
-        self._max_rows = {task["name"]: task["max_rows"] for task in found["tasks"]}
+        # a task without them is refused by Merton, which tells of every mistake in a description
+        self._max_rows = {
+            task["name"]: task["max_rows"] for task in found.get("tasks") or () if {"name", "max_rows"} <= set(task)
+        }
         return found
 
     def reset(self, task: str, scene: int) -> dict:
@@ -106,7 +117,7 @@ class Hosted:
             self.describe()
         instruction = self._world.reset(task, scene)
         self._trial = Trial(task, self._max_rows[task])
-        self._trial.success = bool(self._world.success())
+        self._trial.success = self._success()
         return {"instruction": instruction, "now": self._now()}
 
     def look(self, camera: str, depth: bool) -> dict:
@@ -130,7 +141,7 @@ class Hosted:
                 break
             self._step(row)
             done += 1
-            point = self._world.state().get("point")
+            point = _dictionary("state()", self._world.state()).get("point")
             if point is not None:
                 points.append(np.asarray(point, np.float64))
         path = np.stack(points) if points else np.zeros((0, 3))
@@ -181,16 +192,24 @@ class Hosted:
     def _step(self, row: np.ndarray) -> None:
         trial = self._trial
         ended = self._world.step(np.array(row, np.float64))
+        if not (ended is None or isinstance(ended, str)):
+            raise HostError(f"step() gives None, or a text that ends the trial, and it gave {_shown(ended)}")
         trial.rows += 1
-        trial.success = trial.success or ended == "success" or bool(self._world.success())
+        trial.success = trial.success or ended == "success" or self._success()
         if trial.success:
             trial.ended = "success"
         elif ended or trial.rows >= trial.max_rows:
-            trial.ended = str(ended or "step limit")
+            trial.ended = ended or "step limit"
+
+    def _success(self) -> bool:
+        found = self._world.success()
+        if not isinstance(found, (bool, np.bool_)):  # a share or a reward would count as success
+            raise HostError(f"success() gives True or False, and it gave {_shown(found)}")
+        return bool(found)
 
     def _now(self) -> dict:
         """What a client may ask next, so that it need not."""
-        state = dict(self._world.state())
+        state = dict(_dictionary("state()", self._world.state()))
         for key in STATE:
             if state.get(key) is not None:
                 state[key] = np.asarray(state[key], np.float64)
@@ -198,6 +217,16 @@ class Hosted:
             state["extra"] = {key: np.asarray(value, np.float64) for key, value in state["extra"].items()}
         progress = self._world.progress() if self._has("progress") else None
         return {"state": state, "success": self._trial.success, "progress": progress}
+
+
+def _dictionary(method: str, given: Any) -> dict:
+    if not isinstance(given, dict):
+        raise HostError(f"{method} gives a dictionary, and it gave {_shown(given)}")
+    return given
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.60} of type {type(value).__name__}" if value is not None else "None"
 
 
 def described(error: BaseException) -> str:
