@@ -48,6 +48,7 @@ from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.world.action import checked_chunk
 from merton.worlds.description import WorldDescription
+from merton.worlds.entry import WORLDS
 
 pytestmark = pytest.mark.usefixtures("_point")
 
@@ -333,3 +334,14 @@ def test_floors_act_by_the_action_space(ports: WorldPorts[Any]) -> None:
     assert first.path == second.path
     assert POLICIES["random"].stochastic
     assert max(np.abs(np.diff(np.array(first.path)[:, :2], axis=0)).max(axis=0)) > 0.03
+
+
+def test_a_world_at_an_address_has_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = WORLDS["point"]
+    assert WorldFacts("point").workers(4) == 4
+    assert WorldFacts("point").workers() is None
+    far = point.model_copy(update={"address": "gpu:8010"})
+    monkeypatch.setattr(WORLDS, "_entries", {**WORLDS._entries, "point": far})
+    assert WorldFacts("point").workers() == 1
+    with pytest.raises(InputError, match="the world point at gpu:8010 serves one process at a time, and --workers 4"):
+        WorldFacts("point").workers(4)

@@ -62,9 +62,10 @@ def attribute_command(
         if id not in known:
             raise UnknownNameError("agent", id, known)
     run.check_here()
+    count = run.spec.facts.workers(workers)
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:
-        with locked_folder(run.path, "merton attribute"), open_pool(workers, on_fault=print_err) as pool:
+        with locked_folder(run.path, "merton attribute"), open_pool(count, on_fault=print_err) as pool:
             found = _found(pool, run, dissections, agent or ())
     except KeyboardInterrupt:
         print_err(f"Interrupted. Go on with: {own_command('attribute', from_here(run.path))}")

@@ -175,7 +175,7 @@ def _compared(
     with ResultStore(run.database) as store:
         run.register(store)
         done = {record.id: record for record in store.records(run.id)}
-        with closing(run_pairs(run, done, workers or usable_cores(), print_err)) as drawn:
+        with closing(run_pairs(run, done, run.spec.facts.workers(workers) or usable_cores(), print_err)) as drawn:
             for pair in drawn:
                 store.record_all(pair)
                 pairs.append(pair)

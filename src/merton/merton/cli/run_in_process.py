@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from merton.cli.console import print_err, progress
@@ -98,7 +98,7 @@ def run_here(directory: RunDirectory, chosen: Workers) -> None:
     try:
         with locked_folder(directory.path, "merton run"):
             directory.amend(in_process=True)
-            count, engine = chosen.hired()
+            count, engine = replace(chosen, count=directory.spec.facts.workers(chosen.count)).hired()
             with (
                 ResultStore(directory.database) as store,
                 progress("trials") as move,

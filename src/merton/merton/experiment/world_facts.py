@@ -65,6 +65,19 @@ class WorldFacts:
         """The extras (`merton.extras`) that its trials need in this process."""
         return ("sim",) if self.description is None else ()
 
+    def workers(self, asked: int | None = None) -> int | None:
+        """The processes for its trials: as many as were asked for, None for one a core.
+
+        A world at an address serves one client at a time; raises InputError if more are asked for.
+        """
+        if self.name not in WORLDS or not (address := WORLDS[self.name].address):
+            return asked
+        if asked is not None and asked > 1:
+            raise InputError(
+                f"the world {self.name} at {address} serves one process at a time, and --workers {asked} asks for more"
+            )
+        return 1
+
     @property
     def max_steps(self) -> int:
         """Chunks of a trial, at most, if the experiment does not say it."""
