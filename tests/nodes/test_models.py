@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from sensor_msgs.msg import JointState
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry, example_observation
 from merton.errors import InfrastructureError, InvalidActionError, InvalidAnswerError, MissingDependencyError
-from merton.experiment.local import LocalPorts
+from merton.experiment.world_ports import WorldPorts
 from merton.simulation.scene import make_scene
 from merton.world.action import ActionChunk
 from merton.world.cell import ARM_JOINTS, load_cell
@@ -314,8 +315,8 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
 ) -> None:
     up(ros, VlmNode, preload=["parrot"])
     up(ros, VlaNode, preload=["fickle"])
-    local = LocalPorts.__new__(LocalPorts)  # no cameras are needed to ask models
-    local._models, local._policies = {}, {}
+    nowhere: Any = SimpleNamespace(camera_names=())  # no world is needed to ask models
+    local: WorldPorts[Any] = WorldPorts(nowhere)
     over_ros = RosPorts(probe, load_cell(), deadline_s=20.0)
     seen = replace(example_observation("reach"), views={})
 
