@@ -144,5 +144,5 @@ def test_a_trial_compares_final_answers() -> None:
         def answer(self, images: object, question: str, max_tokens: int) -> Answer:
             return Answer("<think>The cube is red.</think>Pick it up.<|im_end|>")
 
-    ports = SimpleNamespace(_models={"describe": Reasoning()})
+    ports = SimpleNamespace(_models={"describe": Reasoning()}, pace=lambda entry: None)
     assert local.LocalPorts.answer(ports, "describe", None, "?", "reference").text == "Pick it up."

@@ -66,16 +66,14 @@ def make_films(
     run = run.resolve()
     places = [out or film_path(run, record.id) for record in records]
     due = [place for place in places if out is not None or not place.is_file()]
-    directory = RunDirectory(run)
     if due:
-        directory.check_models()
+        RunDirectory(run).check_models()
     for place in due:
         make_folder(place.parent)
         _check_writer(place.suffix)
     jobs = [(run, record, place) for record, place in zip(records, places, strict=True) if place in due]
     left_out: list[str] = []
-    workers = directory.spec.facts.workers() or usable_cores()
-    with open_pool(max(1, min(len(jobs), workers))) as pool:
+    with open_pool(max(1, min(len(jobs), usable_cores()))) as pool:
         for done, sentence in enumerate(results(pool, make_film, jobs), start=len(records) - len(jobs) + 1):
             left_out += [sentence] * bool(sentence)
             on_progress(done, len(records))

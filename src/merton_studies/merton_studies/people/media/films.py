@@ -131,7 +131,7 @@ def make_films(
     with locked_folder(out, "merton people videos"):
         claim_folder(out / ABOUT, asked, "a set of films")
         left_out = []
-        with open_pool(directory.spec.facts.workers()) as pool:
+        with open_pool() as pool:
             work = [(directory.path, out, job) for job in jobs]
             for done, sentences in enumerate(results(pool, _film, work), start=1):
                 left_out += sentences
