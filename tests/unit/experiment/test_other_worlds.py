@@ -30,6 +30,7 @@ from merton.decision.models.base import POLICIES
 from merton.decision.score import score as decision_score
 from merton.decision.spread import Spread, likeness
 from merton.errors import InfrastructureError, InputError
+from merton.experiment import forks
 from merton.experiment.changes import experiments
 from merton.experiment.forks import run_forked
 from merton.experiment.local import ports_of
@@ -169,7 +170,7 @@ def test_forked_designs_equal_separate_runs(
 ) -> None:
     """Also where a world cannot go back: then each is run from the reset on."""
     if adapter == "Unforkable":
-        monkeypatch.setattr(type(ports), "can_fork", False)
+        monkeypatch.setattr(forks, "can_fork", lambda spec, trial: False)
     spec = spec_of(tasks=["touch"])
     trial = Trial(spec.agents[0], spec.case("touch", 1, "gaussian_blur", 5))
     specs = [spec.model_copy(update={"distort": part}) for part in dissection(spec, spec.agents[0]).designs.values()]

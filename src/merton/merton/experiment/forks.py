@@ -14,11 +14,6 @@ from merton.experiment.trial import TrialRun
 class ForkingPorts(Ports, Protocol):
     """A world that may be able to go back to an earlier instant, such as `merton.experiment.world_ports.WorldPorts`."""
 
-    @property
-    def can_fork(self) -> bool:
-        """Whether it can, and with it every model that it has asked."""
-        ...
-
     def snapshot(self) -> Any:
         """The state between two chunks, which later chunks do not change."""
         ...
@@ -26,6 +21,11 @@ class ForkingPorts(Ports, Protocol):
     def restore(self, snapshot: Any) -> None:
         """Go back to a snapshot."""
         ...
+
+
+def can_fork(spec: ExperimentSpec, trial: Trial) -> bool:
+    """Whether the world of an experiment, and with it the policy of a trial, can go back to an earlier instant."""
+    return spec.facts.can("fork") and not spec.vla_entry(trial.agent.vla).stateful
 
 
 def run_forked(ports: Ports, specs: Sequence[ExperimentSpec], trial: Trial) -> list[TrialRun]:
@@ -42,8 +42,8 @@ def run_forked(ports: Ports, specs: Sequence[ExperimentSpec], trial: Trial) -> l
     Raises:
         InfrastructureError, OperatorStopError: as `run_trial`.
     """
-    if not (isinstance(ports, ForkingPorts) and ports.can_fork) or specs[0].vla_entry(trial.agent.vla).stateful:
-        return [completed(TrialRun(ports, spec, trial)) for spec in specs]
+    if not (isinstance(ports, ForkingPorts) and can_fork(specs[0], trial)):
+        return [TrialRun(ports, spec, trial).complete() for spec in specs]
     runs: dict[int, TrialRun] = {}
     waiting: list[tuple[TrialRun, Any, list[int]]] = [(TrialRun(ports, specs[0], trial), None, [*range(len(specs))])]
     while waiting:
@@ -58,13 +58,6 @@ def run_forked(ports: Ports, specs: Sequence[ExperimentSpec], trial: Trial) -> l
         state = ports.snapshot()
         waiting += [(run.fork(specs[group[0]]), state, group) for group in groups]
     return [runs[member] for member in range(len(specs))]
-
-
-def completed(run: TrialRun) -> TrialRun:
-    """A run, carried on until it is over."""
-    while not run.over:
-        run.take_step()
-    return run
 
 
 def _alike(run: TrialRun, specs: Sequence[ExperimentSpec], members: Sequence[int]) -> list[list[int]]:

@@ -31,8 +31,7 @@ class InWorld(WithRecordedModels):
         world = data.get("world", UR5) if isinstance(data, Mapping) else UR5
         recorded = (info.context or {}).get("world", {}).get(world) if isinstance(world, str) else None
         try:
-            reading = reading_of(world, recorded)
-            with reading as facts:
+            with reading_of(world, recorded) as facts:
                 read = handler(data)
         except FileError:  # of the catalogue: the experiment is not to blame
             raise

@@ -14,6 +14,7 @@ from typing import Any
 
 from merton import __version__
 from merton.errors import InputError, UnknownNameError
+from merton.experiment.forks import can_fork
 from merton.experiment.placebo import PLACEBO, run_placebo
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
@@ -127,7 +128,7 @@ class Job:
         Designs that show a model the same images up to a step share its chunks where a trial can be forked
         (`forks.run_forked`).
         """
-        if not spec.facts.can("fork") or spec.vla_entry(self.trial.agent.vla).stateful:
+        if not can_fork(spec, self.trial):
             return record.wall_s * (len(self.designs) + self.placebo)
         shared = chunks(spec, self.trial.agent, self.designs, record.steps) / max(record.steps, 1)
         return record.wall_s * (shared + self.placebo)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +72,7 @@ def run_trial(
         OperatorStopError: a person stopped the arm. Nothing about the agent follows from that either.
     """
     on_stage("perception", 0.0)
-    run = TrialRun(ports, spec, trial)
-    while not run.over:
-        run.take_step(on_stage)
+    run = TrialRun(ports, spec, trial).complete(on_stage)
     on_stage("scores", 0.95)
     return run.report(experiment_id, reference, corpus, whose)
 
@@ -157,6 +156,12 @@ class TrialRun:
         self.over = chunk.done or bool(self.ended or self.outcome) or self.steps == self.spec.max_steps
         # the final pose is measured, nothing is looked at
         self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
+
+    def complete(self, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> Self:
+        """Take steps until the run is over."""
+        while not self.over:
+            self.take_step(on_stage)
+        return self
 
     def sides(self, spec: ExperimentSpec) -> tuple[Shown, ...]:
         """`sides_shown` at the next step if the experiment were `spec`."""

@@ -19,6 +19,7 @@ from merton.execution.gate.safety import Limits
 from merton.execution.gate.stop import StopEvent
 from merton.execution.kinematics import base_from_tcp, kinematics_of
 from merton.execution.robots.gripper import Gripper
+from merton.experiment.world_facts import UR5
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell, Snapshot
 from merton.simulation.delay import DelayLine, Instant
@@ -57,7 +58,7 @@ class UrCell:
         MissingDependencyError: this machine cannot render off screen.
     """
 
-    name = "ur5"
+    name = UR5
     abilities: tuple[Ability, ...] = ("fork", "scene", "depth", "things", "progress", "sensor", "latency", "stop")
     action = None
 

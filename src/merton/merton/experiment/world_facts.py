@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from merton.errors import InputError
+from merton.results.recorded_world import EMBEDDED
 from merton.simulation.scene import scene_seeds
 from merton.world.cell import load_cell
 from merton.world.tasks import task_names
 from merton.worlds.description import WorldDescription
 from merton.worlds.entry import WORLDS
 
-UR5 = "ur5"
+UR5 = EMBEDDED
 """The world of an experiment that names none: the embedded cell, or the cell of a ROS graph."""
 YARDSTICKS = ("oracle", "expert")
 """The policies that decide from a world's state: Merton's own in the UR5 cell, and the expert that a world has."""

@@ -149,9 +149,9 @@ class WorldPorts(Generic[WorldType]):
 
         Raises InfrastructureError if a server, an extra or weights are missing.
         """
-        self.pace(POLICIES[model])
+        entry, views = POLICIES[model], observation.views.items()
+        self.pace(entry)
         policy = self._policy(model, side)
-        views, entry = observation.views.items(), POLICIES[model]
         own_names = dict(zip(entry.among(self.world.camera_names).cameras, entry.cameras, strict=True))
         observation = replace(
             observation,
@@ -179,11 +179,6 @@ class WorldPorts(Generic[WorldType]):
         carried = self.world.carry_out(chunk, stop_rule)
         path = tuple((x, y, z) for x, y, z in carried.points.tolist())
         return Execution(carried.rows, path, carried.error_code, carried.error_message, carried.ended)
-
-    @property
-    def can_fork(self) -> bool:
-        """See `ForkingPorts`."""
-        return "fork" in self.world.abilities
 
     def snapshot(self) -> Any:
         """The state between two chunks, for `restore`; raises InputError while the arm is stopped.

@@ -156,6 +156,8 @@ class PolicyEntry(CatalogueEntry):
     def among(self, cameras: Collection[str]) -> Self:
         """The entry as it looks in a world with these cameras: its `cameras` are that world's names."""
         there = {own: other for own, other in self.stand_ins.items() if own not in cameras and other in cameras}
+        if not there:  # asked for at every decision
+            return self
         return self.model_copy(update={"cameras": tuple(there.get(own, own) for own in self.cameras)})
 
     @field_validator("convention", mode="before")
