@@ -131,6 +131,24 @@ class Point:
         return (axis[None, :] - place[0]) ** 2 + (axis[:, None] + place[1]) ** 2 < 0.08**2
 
 
+class Hand(Point):
+    """The same point as a hand with a gripper, which Merton's tool deltas move."""
+
+    def describe(self) -> dict:
+        told = super().describe()
+        columns = [{"name": f"c{number}", "unit": "1", "low": -0.1, "high": 1.0, "spread": 0.1} for number in range(7)]
+        return {**told, "action": {**told["action"], "form": "tool_deltas", "columns": columns}}
+
+    def state(self) -> dict:
+        return {**super().state(), "rest_row": np.zeros(7)}
+
+    def step(self, row: np.ndarray) -> str | None:
+        return super().step(row[:2])
+
+    def expert(self) -> np.ndarray:
+        return np.array([*super().expert(), 0, 0, 0, 0, 1])
+
+
 class Mute:
     """Has nothing but what every world must have; one scene, no point."""
 

@@ -147,6 +147,20 @@ def test_a_run_is_read_where_its_world_is_not_and_goes_on_only_where_it_is(
         there.check_here()
 
 
+def test_a_run_goes_on_where_a_version_is_as_long_a_text_as_that_of_a_renderer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderer = f"llvmpipe ({'LLVM 15.0.6, ' * 10}) Mesa"
+    add_point(tmp_path / "machine", monkeypatch, version=f"{renderer} 22.3.6")
+    begun = runs.small_run(tmp_path, "begun", EXPERIMENT)
+    begun.check_here()
+
+    add_point(tmp_path / "machine", monkeypatch, version=f"{renderer} 24.0.1")
+
+    with pytest.raises(InputError, match=r"Mesa 22\.3\.6 in the run and .* Mesa 24\.0\.1 in this machine.*'s; start"):
+        begun.check_here()
+
+
 def test_a_killed_process_costs_one_attempt_and_leaves_the_same_record(
     run: RunDirectory, ports: WorldPorts[Any]
 ) -> None:

@@ -95,7 +95,7 @@ def run_command(
     ] = "local",
     everything: AllOption = False,
 ) -> None:
-    """Run an experiment on the embedded cell or a real one, then write its report."""
+    """Run an experiment in a simulated world or on a real arm, then write its report."""
     from merton.experiment.changes import experiments
 
     file = named_experiment(experiment, "run")

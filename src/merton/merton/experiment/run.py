@@ -27,7 +27,7 @@ from merton.experiment.world_facts import UR5
 from merton.files import file_sha256, write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
-from merton.results.recorded_world import RecordedWorld, version_sentences, world_of
+from merton.results.recorded_world import version_sentences, world_of
 from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.trial_files import is_of_episodes
@@ -137,8 +137,9 @@ class RunDirectory:
         if (world := world_of(about)) is not None:
             here = WORLDS[world.name].described()
             then = self.spec.facts.description
-            if found := version_sentences(world, RecordedWorld(world.name, here.versions), ("the run", "this machine")):
-                raise InputError(f"{self.path} cannot go on here: {found[0]}; start a new run")
+            today = world_of({"world": {"name": world.name, "description": here.model_dump(mode="json")}})
+            if found := version_sentences(world, today, ("the run", "this machine")):
+                raise InputError(f"{self.path} cannot go on here: {found[0].rstrip('.')}; start a new run")
             if then != here:
                 raise InputError(
                     f"the world {world.name!r} is another one than when {self.path} was begun: start a new run"

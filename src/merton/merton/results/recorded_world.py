@@ -21,6 +21,8 @@ EMBEDDED: Final = "ur5"
 SIMULATORS: Mapping[str, str] = {"mujoco": "it alone moved published success rates of LIBERO by seven points"}
 """Package to what another version of it has done; published: SimVLA's issue 14, MuJoCo 3.1 against 3.9."""
 _LENGTH = 60
+_LONGEST_VERSION = 400
+"""Beyond which two texts of a version are not told apart; a renderer's has its driver's version at its end."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class RecordedWorld:
     @property
     def sentence(self) -> str:
         """The world with its versions, for the head of a page."""
-        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        versions = ", ".join(f"{name} {one_line(version, _LENGTH)}" for name, version in self.versions.items())
         where = f" Pictures are distorted at this point: {self.distorted_at.rstrip('.')}." if self.distorted_at else ""
         return f"The trials were made in {self.shown}{f' ({versions})' if versions else ''}.{where}"
 
@@ -200,4 +202,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {one_line(name, _LENGTH): one_line(text, _LENGTH) for name, text in _mapping(value).items()}
+    return {one_line(name, _LENGTH): one_line(text, _LONGEST_VERSION) for name, text in _mapping(value).items()}
