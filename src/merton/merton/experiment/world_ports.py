@@ -149,8 +149,9 @@ class WorldPorts(Generic[WorldType]):
 
         Raises InfrastructureError if a server, an extra or weights are missing.
         """
-        entry, views = POLICIES[model], observation.views.items()
+        entry = POLICIES[model]
         self.pace(entry)
+        views = observation.views.items()
         policy = self._policy(model, side)
         own_names = dict(zip(entry.among(self.world.camera_names).cameras, entry.cameras, strict=True))
         observation = replace(
