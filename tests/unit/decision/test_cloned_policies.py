@@ -96,7 +96,7 @@ def test_places_are_where_the_gripper_changes_and_the_end():
     np.testing.assert_array_equal(places_of(trace[2:4]), [3, 0, 1, 3, 0, 1])
 
 
-def test_the_network_decides_in_numpy_as_in_torch(tmp_path, monkeypatch):
+def test_the_network_decides_in_numpy_as_in_torch(tmp_path):
     torch = pytest.importorskip("torch", reason="the twin needs torch")
     from network_twin import NetworkTwin
 

@@ -1,7 +1,8 @@
 """Clone a world's expert: python tools/studies/worlds/clone.py WORLD FOLDER ridge|network --cameras C ..
 
 FOLDER is that of `demonstrations.py`; the weights are written into ./WORLD_ridge.npz or ./WORLD_network.npz. The
-network needs torch. The same demonstrations give the same weights on one machine with as many threads.
+network needs torch; its training goes on after an interruption, from ./WORLD_network.pt: delete that file first if the
+demonstrations have changed. The same demonstrations give the same weights on one machine with as many threads.
 """
 
 from __future__ import annotations
@@ -109,8 +110,10 @@ def report(name: str, known: Demonstrations) -> None:
     print(f"  {(100 * seen).round(1)} cm, unseen by {(100 * unseen).round(1)} cm", flush=True)
 
 
-def network_of(tasks: list[Demonstrations], spread: Floats, steps: int) -> dict[str, NDArray[np.floating]]:
-    """The weights of `cloned.Network`."""
+def network_of(
+    tasks: list[Demonstrations], spread: Floats, steps: int, state_file: Path
+) -> dict[str, NDArray[np.floating]]:
+    """The weights of `cloned.Network`; `state_file` as of `network_twin.trained`."""
     from network_twin import Examples, trained
 
     hand = np.concatenate([task.hand for task in tasks])
@@ -124,7 +127,7 @@ def network_of(tasks: list[Demonstrations], spread: Floats, steps: int) -> dict[
         np.concatenate([(task.rows / scale).reshape(len(task.rows), -1) for task in tasks]),
         (np.concatenate([task.places for task in tasks]) - np.tile(middle, PLACES)) / 0.1,
     )
-    return {**trained(examples, steps), "spread": scale, "middle": middle}
+    return {**trained(examples, steps, state_file), "spread": scale, "middle": middle}
 
 
 def main() -> None:
@@ -139,17 +142,18 @@ def main() -> None:
     description = WORLDS[arguments.world].described()
     folders = sorted((arguments.folder / arguments.world).iterdir())
     tasks = [read(folder) for folder in folders]
+    file = Path(f"{arguments.world}_{arguments.policy}.npz")
     weights: dict[str, NDArray[np.floating]] = {}
     if arguments.policy == "ridge":
         for number, (folder, task) in enumerate(zip(folders, tasks, strict=True)):
             report(folder.name, task)
             weights.update({f"{key}_{number}": value for key, value in ridge_of(task).items()})
     else:
-        weights = network_of(tasks, np.asarray(description.action.spread), arguments.steps)
-    file = Path(f"{arguments.world}_{arguments.policy}.npz")
+        weights = network_of(tasks, np.asarray(description.action.spread), arguments.steps, file.with_suffix(".pt"))
     instructions = np.array([description.task(folder.name).instruction for folder in folders])
     kept = {name: value.astype(np.float32) for name, value in weights.items()}
     np.savez_compressed(file, instructions=instructions, cameras=np.array(arguments.cameras), **kept)
+    file.with_suffix(".pt").unlink(missing_ok=True)
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
 
 

@@ -7,6 +7,7 @@ convolutional network that gives the rows at once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,9 +66,9 @@ class Cloned(Policy):
         if not Path(weights).is_file():
             raise InputError(f"no weights {weights!r}: tools/studies/worlds/clone.py makes them")
         with np.load(weights) as stored:
-            self.instructions = tuple(str(text) for text in stored["instructions"])
-            self.cameras = tuple(str(name) for name in stored["cameras"])
-        self._weights = Path(weights)
+            self._stored = dict(stored)
+        self.instructions = tuple(str(text) for text in self._stored["instructions"])
+        self.cameras = tuple(str(name) for name in self._stored["cameras"])
 
     def act(self, observation: Observation) -> ActionChunk:
         """See `Policy.act`."""
@@ -88,11 +89,11 @@ class Cloned(Policy):
         action = ActionSpace(form="tool_deltas", columns=(column,) * COLUMNS, period_s=0.1, spread_from="made up")
         return replace(example_in_a_world(self.cameras), instruction=self.instructions[0], action=action)
 
+    @abstractmethod
     def rows(
         self, task: int, pictures: NDArray[np.uint8], hand: NDArray[np.float64], opening: float
     ) -> NDArray[np.float64]:
         """The rows (n, 7) for pictures (cameras, SIZE_PX, SIZE_PX, 3), a hand (3,) [m] and a gripper 0..1."""
-        raise NotImplementedError
 
 
 class Ridge(Cloned):
@@ -110,14 +111,11 @@ class Ridge(Cloned):
         self._blind = blind
         if blind:
             self.cameras = ()
-        with np.load(weights) as stored:
-            self._of_task = [
-                {
-                    name: stored[f"{name}_{task}"].astype(np.float64)
-                    for name in ("eye", "mean", "known", "motion", "rest")
-                }
-                for task in range(len(self.instructions))
-            ]
+        parts = ("eye", "mean", "known", "motion", "rest")
+        self._of_task = [
+            {name: self._stored[f"{name}_{task}"].astype(np.float64) for name in parts}
+            for task in range(len(self.instructions))
+        ]
 
     def rows(
         self, task: int, pictures: NDArray[np.uint8], hand: NDArray[np.float64], opening: float
@@ -137,9 +135,8 @@ class Network(Cloned):
     def __init__(self, weights: str) -> None:
         super().__init__(weights)
         self._network = NumpyNetwork(Path(weights))
-        with np.load(weights) as stored:
-            self._spread = stored["spread"].astype(np.float64)
-            self._middle = stored["middle"].astype(np.float64)
+        self._spread = self._stored["spread"].astype(np.float64)
+        self._middle = self._stored["middle"].astype(np.float64)
 
     def rows(
         self, task: int, pictures: NDArray[np.uint8], hand: NDArray[np.float64], opening: float

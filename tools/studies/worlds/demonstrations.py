@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -18,7 +18,9 @@ from typing import cast
 import numpy as np
 from cloned import seen
 
-from merton.seeding import derive_seed
+from merton.files import make_folder, written_whole
+from merton.pool import open_pool, results
+from merton.seeding import generator
 from merton.worlds.client import HostedWorld
 from merton.worlds.entry import WORLDS
 
@@ -55,7 +57,7 @@ def demonstrate(world: HostedWorld, wanted: Wanted) -> dict[str, np.ndarray]:
         Of each look `pictures` (looks, cameras, 64, 64, 3), `hand` (looks, 3) [m], `gripper_open` (looks,) and the
         expert's `rows` (looks, k, 7); the `trace` (rows, 4) of hand [m] and gripper, and `success`.
     """
-    rng = np.random.default_rng(derive_seed("demonstration", wanted.task, wanted.scene, "pushed"))
+    rng = generator("demonstration", wanted.task, wanted.scene, "pushed")
     spread_m = np.asarray(world.action.spread[:3])
     world.reset(wanted.task, wanted.scene)
     found: dict[str, list[np.ndarray]] = {name: [] for name in ("pictures", "hand", "gripper_open", "rows")}
@@ -80,18 +82,16 @@ def demonstrate(world: HostedWorld, wanted: Wanted) -> dict[str, np.ndarray]:
 
 def make(wanted: list[Wanted]) -> None:
     """Make demonstrations, one after the other in one process of their world."""
-    world = cast(HostedWorld, WORLDS[wanted[0].world].build())
-    for each in wanted:
-        started = time.monotonic()
-        arrays = demonstrate(world, each)
-        each.file.parent.mkdir(parents=True, exist_ok=True)
-        draft = each.file.with_name(f"draft_{each.file.name}")
-        np.savez_compressed(draft, **arrays)
-        draft.replace(each.file)
-        done = "done" if arrays["success"] else "NOT done"
-        took = f"{len(arrays['rows'])} looks, {time.monotonic() - started:.1f} s"
-        print(f"{each.file.parent.name} {each.file.stem}: {done}, {took}", flush=True)
-    world.close()
+    with closing(cast(HostedWorld, WORLDS[wanted[0].world].build())) as world:
+        for each in wanted:
+            started = time.monotonic()
+            arrays = demonstrate(world, each)
+            make_folder(each.file.parent)
+            with written_whole(each.file) as file:
+                np.savez_compressed(file, **arrays)
+            done = "done" if arrays["success"] else "NOT done"
+            took = f"{len(arrays['rows'])} looks, {time.monotonic() - started:.1f} s"
+            print(f"{each.file.parent.name} {each.file.stem}: {done}, {took}", flush=True)
 
 
 def main() -> None:
@@ -115,8 +115,8 @@ def main() -> None:
                 wanted.append(Wanted(given.world, task, scene, cameras, given.rows, kind == "pushed", file))
     missing = [each for each in wanted if not each.file.exists()]
     shares = [missing[start :: given.workers] for start in range(given.workers)]
-    with ProcessPoolExecutor(given.workers) as pool:
-        list(pool.map(make, [share for share in shares if share]))
+    with open_pool(given.workers) as pool:
+        list(results(pool, make, [(share,) for share in shares if share]))
 
 
 if __name__ == "__main__":

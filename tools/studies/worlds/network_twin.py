@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from cloned import PLACES
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-BATCH, RATE = 64, 2e-3
+BATCH = 64
 MAPS, WIDTH = 24, 256
 PLACES_SHARE = 0.3
 """Of the places' error in the loss: a second task in training, which teaches the eyes to find them."""
@@ -68,26 +69,30 @@ class NetworkTwin(nn.Module):
         return torch.cat([shares.sum(2) @ ticks, shares.sum(3) @ ticks], 1)
 
 
-def trained(examples: Examples, steps: int) -> Mapping[str, NDArray[np.float32]]:
-    """The weights of `cloned.Network` after so many steps of behaviour cloning; prints the loss."""
+def trained(examples: Examples, steps: int, state_file: Path) -> Mapping[str, NDArray[np.float32]]:
+    """The weights of `cloned.Network` after so many steps of behaviour cloning; prints the loss.
+
+    Args:
+        state_file: of `training_loop.train`: from there it goes on after an interruption.
+    """
+    sys.path.append(str(Path(__file__).parents[2] / "train"))
+    from training_loop import Loss, train
+
     torch.manual_seed(0)
     pictures = torch.from_numpy(examples.pictures).permute(0, 1, 4, 2, 3)
     state, rows, places = (torch.from_numpy(each).float() for each in (examples.state, examples.rows, examples.places))
     network = NetworkTwin(pictures.shape[1], state.shape[1] - 4, rows.shape[1])
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
     rng = torch.Generator().manual_seed(0)
-    started = time.monotonic()
-    for step in range(steps):
-        batch = torch.randint(len(rows), (BATCH,), generator=rng)
+    batches = [torch.randint(len(rows), (BATCH,), generator=rng) for _ in range(steps)]
+
+    def loss_of(step: int) -> Loss:
+        batch = batches[step]
         found, where = network(pictures[batch], state[batch])
         loss = (found - rows[batch]).abs().mean() + PLACES_SHARE * (where - places[batch]).abs().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        schedule.step()
-        if step % 250 == 0 or step + 1 == steps:
-            print(f"step {step}: loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", flush=True)
+        return loss, (loss,)
+
+    for done, (loss,) in train(network, steps, state_file, loss_of):
+        if done % 250 == 0 or done == steps:
+            print(f"step {done}: loss {loss:.3f}", flush=True)
     weights = network.state_dict().items()
     return {name: value.detach().numpy() for name, value in weights if not name.startswith("places")}

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from scipy.stats import beta
+from scipy.stats import binomtest
 
 import merton
 from merton.files import file_sha256
@@ -51,8 +51,7 @@ def unpaired(records: Iterable[TrialRecord]) -> list[str]:
     lines = []
     for agent, successes in sorted(tried.items()):
         done, count = sum(successes), len(successes)
-        low = beta.ppf(0.025, done, count - done + 1) if done else 0.0
-        high = beta.ppf(0.975, done + 1, count - done) if done < count else 1.0
+        low, high = binomtest(done, count).proportion_ci(0.95, "exact")
         lines.append(f"{agent}: {100 * done / count:.0f} % of {count} [{100 * low:.0f}, {100 * high:.0f}]")
     return lines
 
