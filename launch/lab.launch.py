@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from merton.errors import InputError
 from merton.files import resource
 from merton.graph.lab import ARMS, GRIPPERS, SIMULATED_GRIPPER, lab_variant
-from merton.world.cell import load_cell
+from merton.world.cell import cell_file, load_cell
 from merton_nodes.ros import names
 from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
 
@@ -34,12 +34,7 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "gripper", default_value="urcap", choices=GRIPPERS, description="sim: a simulated one, for an arm without"
     ),
-    DeclareLaunchArgument(
-        "calibration",
-        default_value="",
-        description="of arm:=ros2_control and moveit: your arm's own lengths, as ur_calibration writes them; "
-        "empty: those of its model",
-    ),
+    DeclareLaunchArgument("calibration", default_value="", description="now robot.calibration of config/cell.yaml"),
     *EXPERIMENT_ARGUMENTS,
 ]
 
@@ -69,6 +64,8 @@ def robot(context):
     """Further processes for the arm and the gripper."""
     if not value(context, "robot_ip"):
         raise InputError("robot_ip is missing: the address of the arm's controller, such as robot_ip:=192.0.2.10")
+    if value(context, "calibration"):  # one place for all that compute with it: gate, tf, driver, MoveIt, exports
+        raise InputError("calibration is not an argument any more: name the file in robot.calibration of cell.yaml")
     actions = []
     if value(context, "gripper") == "sim":
         program = [sys.executable, "-m", "merton.simulation.urcap_server", "--address", SIMULATED_GRIPPER]
@@ -76,13 +73,15 @@ def robot(context):
     if value(context, "arm") == "rtde":
         return actions + state_publisher(context, use_sim_time=False, gripper_linkage="true")
     require("ur_robot_driver", *(MOVEIT if value(context, "arm") == "moveit" else ()))
-    arm = load_cell().arm
+    cell = load_cell()
+    arm, calibration = cell.arm, cell.robot.calibration
     driver = include(
         "ur_robot_driver",
         "ur_control.launch.py",
         ur_type=arm.ur_type,
-        kinematics_params_file=value(context, "calibration")
-        or [FindPackageShare("ur_description"), f"/{arm.calibration}"],
+        kinematics_params_file=str(cell_file().parent / calibration)
+        if calibration
+        else [FindPackageShare("ur_description"), f"/{arm.calibration}"],
         robot_ip=LaunchConfiguration("robot_ip"),
         launch_rviz="false",
         initial_joint_controller=names.DRIVER_TRAJECTORY.split("/")[0],

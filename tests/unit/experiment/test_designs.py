@@ -157,6 +157,9 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         InputError, match=r"was begun with the arm UR10e, and config/cell\.yaml has UR5: start a new run"
     ):
         run.check_experiment(file)
+    run.amend(arm="UR5", calibration="0123456789ab")
+    with pytest.raises(InputError, match=r"with the arm UR5 with the calibration 0123456789ab, and .* has UR5: start"):
+        run.check_experiment(file)
 
 
 def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:

@@ -145,7 +145,10 @@ class RunDirectory:
                     f"the world {world.name!r} is another one than when {self.path} was begun: start a new run"
                 )
             return
-        arm, present = arm_of(about, self.path / "run.json"), load_cell().robot.model
+        begun = {"arm": arm_of(about, self.path / "run.json")}
+        if "calibration" in about:
+            begun["calibration"] = str(about["calibration"])
+        arm, present = _arm_in_words(begun), _arm_in_words(self._place())
         if arm != present:
             raise InputError(
                 f"{self.path} was begun with the arm {arm}, and config/cell.yaml has {present}: start a new run, "
@@ -184,7 +187,9 @@ class RunDirectory:
         """The arm of the UR5 cell, or the world as it describes itself and its entry of the catalogue."""
         described = self.spec.facts.description
         if described is None:
-            return {"arm": load_cell().robot.model}
+            cell = load_cell()
+            calibration = cell.kinematic_calibration
+            return {"arm": cell.robot.model} | ({} if calibration is None else {"calibration": calibration.id})
         entry = WORLDS[self.spec.world].model_dump(mode="json")
         return {
             "world": {"name": self.spec.world, "description": described.model_dump(mode="json"), "entry": entry},
@@ -344,6 +349,11 @@ def arm_of(about: Mapping[str, Any], file: Path) -> str:
     if not isinstance(arm := about.get("arm"), str):
         raise FileError(f"{file} does not name the arm of its run in `arm`: put the run.json back that it began with")
     return arm
+
+
+def _arm_in_words(place: Mapping[str, Any]) -> str:
+    """The arm of a `_place` in the UR5 cell."""
+    return " with the calibration ".join(str(part) for part in place.values())
 
 
 def _json_object(file: Path) -> dict[str, Any]:

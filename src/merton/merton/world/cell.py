@@ -14,11 +14,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from merton.config import load
-from merton.errors import InputError, UnknownNameError
+from merton.errors import FileError, InputError, UnknownNameError
 from merton.files import resource
 from merton.world.arms import ARMS, Arm
 from merton.world.cell_robot import GripperSettings, NotNegative, Number, Positive, Robot, Section, Tool
 from merton.world.geometry import Array, Matrix, transform
+from merton.world.kinematic_calibration import KinematicCalibration, check_is_of, read_calibration
 from merton.world.linkage import tip_behind_m
 from merton.world.observation import Intrinsics
 
@@ -256,7 +257,10 @@ class Cameras(Section):
 
 
 class CellConfig(Section):
-    """The content of `config/cell.yaml`, a field for each section."""
+    """The content of `config/cell.yaml`, a field for each section.
+
+    `kinematic_calibration` is what the file has that `robot.calibration` names, see `load_cell`.
+    """
 
     robot: Robot
     tool: Tool
@@ -268,6 +272,7 @@ class CellConfig(Section):
     workspace: Workspace
     cameras: Cameras
     simulation: Simulation
+    kinematic_calibration: KinematicCalibration | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -310,9 +315,16 @@ class CellConfig(Section):
 
     def with_linkage(self, linkage: bool) -> CellConfig:
         """The same cell, its gripper with or without the linkage of the real one."""
-        sections = {name: getattr(self, name) for name in CellConfig.model_fields}
-        sections["gripper"] = self.gripper.model_copy(update={"linkage": linkage})
-        return CellConfig.model_construct(**sections)  # model_copy would keep cached properties of the other gripper
+        return self._with(gripper=self.gripper.model_copy(update={"linkage": linkage}))
+
+    def with_calibration(self, calibration: KinematicCalibration) -> CellConfig:
+        """The same cell with an arm that has this calibration; raises InputError if that is of another model."""
+        check_is_of(calibration, self.arm)
+        return self._with(kinematic_calibration=calibration)
+
+    def _with(self, **changed: Any) -> CellConfig:
+        """A copy without the cached properties, which `model_copy` would keep."""
+        return CellConfig.model_construct(**{name: getattr(self, name) for name in CellConfig.model_fields} | changed)
 
     @property
     def camera_names(self) -> tuple[str, ...]:
@@ -353,4 +365,12 @@ def load_cell(path: str | Path | None = None, *, linkage: bool = False) -> CellC
 
     `linkage`: the gripper has the linkage of the real 2F-140, as in the lab; else fingers that slide.
     """
-    return load(cell_file() if path is None else Path(path), CellConfig).with_linkage(linkage)
+    file = cell_file() if path is None else Path(path)
+    cell = load(file, CellConfig).with_linkage(linkage)
+    if cell.robot.calibration is None:
+        return cell
+    calibration = file.parent / cell.robot.calibration
+    try:
+        return cell.with_calibration(read_calibration(calibration))
+    except InputError as error:
+        raise FileError(f"{file}: robot.calibration: {error}") from None

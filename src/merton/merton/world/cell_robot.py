@@ -32,9 +32,11 @@ def _open_before_closed(section: Any) -> Any:
 
 
 class Robot(Section):
-    """The arm and its tool, by name, and where the arm starts, if that is not the home posture of its entry.
+    """The arm and its tool, by name.
 
-    `home_joints` are joint angles [rad], shoulder pan to wrist 3.
+    `home_joints` are the joint angles [rad], shoulder pan to wrist 3, in which the arm starts, if they are not those of
+    its entry. `calibration` is the file of `ur_calibration` about this very arm, from the folder of the cell's file;
+    without it the arm is as drawn.
     """
 
     # keys with a default too are noticed when misspelt
@@ -43,6 +45,7 @@ class Robot(Section):
     model: Annotated[str, one_of("arm", lambda: ARMS)]
     tool: Annotated[str, one_of("tool", lambda: TOOLS)]
     home_joints: tuple[Number, Number, Number, Number, Number, Number] | None = None
+    calibration: Annotated[str, Field(min_length=1)] | None = None
 
 
 class Tool(Section):

@@ -25,7 +25,20 @@ from merton.results.tables import json_object
 from merton_studies.release.part import DatasetPart
 from merton_studies.release.table import TEST, Field, Row, Table
 
-_MADE = ("id", "created", "merton", "git", "python", "packages", "arm", "world", "seed", "design", "reference_width_px")
+_MADE = (
+    "id",
+    "created",
+    "merton",
+    "git",
+    "python",
+    "packages",
+    "arm",
+    "calibration",
+    "world",
+    "seed",
+    "design",
+    "reference_width_px",
+)
 
 TRIAL_FIELDS = (
     Field("experiment", "string", "id of the run"),

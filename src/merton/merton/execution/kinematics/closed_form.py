@@ -263,10 +263,10 @@ def inverse_batch(poses: Array, robot: Array, free_joint_6: float, side: float) 
 
 
 @njit(cache=True)
-def _nearest(solutions: Array, near: Array, limit: Array) -> int:
-    """Move every solution (8, 6) to its image nearest to `near` within +-limit; the row least far from it, or -1."""
+def nearest(solutions: Array, near: Array, limit: Array) -> int:
+    """Move every solution (n, 6) to its image nearest to `near` within +-limit; the row least far from it, or -1."""
     best, least = -1, np.inf
-    for row in range(8):
+    for row in range(solutions.shape[0]):
         if np.isnan(solutions[row, 0]):
             continue
         distance = 0.0
@@ -309,7 +309,7 @@ def solve(target: Array, near: Array, robot: Array, limit: Array, side: float) -
     for attempt in range(25):
         free_joint_6 = near[5] + (1 - 2 * (attempt % 2)) * ((attempt + 1) // 2) * pi / 12.0
         inverse(pose, robot, free_joint_6, solutions, gaps)
-        row = _nearest(solutions, near, limit)
+        row = nearest(solutions, near, limit)
         if row >= 0:
             gap, angle = _residual(solutions[row], pose, robot)
             return row, solutions[row].copy(), gap, angle

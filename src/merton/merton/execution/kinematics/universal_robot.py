@@ -20,7 +20,6 @@ from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import closed_form
 from merton.registry import Registry
 from merton.world.arms import ARMS, ONE_TURN, Lengths, Six
-from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
 BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -92,20 +91,20 @@ class UniversalRobot:
         array = np.ascontiguousarray(joints, dtype=np.float64)
         if array.shape == (6,):
             pose: Matrix = np.empty((4, 4))
-            closed_form.forward_one(array, self._lengths, _side(frame), pose)
+            closed_form.forward_one(array, self._lengths, side_of(frame), pose)
             return pose
-        flat, shape = _flat_joints(array)
-        return closed_form.forward_batch(flat, self._lengths, _side(frame)).reshape(*shape, 4, 4)
+        flat, shape = flat_joints(array)
+        return closed_form.forward_batch(flat, self._lengths, side_of(frame)).reshape(*shape, 4, 4)
 
     def link_frames(self, joints: ArrayLike, *, frame: str = "base_link") -> Matrix:
         """All frames: (..., 6) [rad] -> (..., 7, 4, 4): `base`, then link frames 1 .. 6 (6 is `tool0`)."""
-        flat, shape = _flat_joints(joints)
-        return closed_form.frames_batch(flat, self._lengths, _side(frame)).reshape(*shape, 7, 4, 4)
+        flat, shape = flat_joints(joints)
+        return closed_form.frames_batch(flat, self._lengths, side_of(frame)).reshape(*shape, 7, 4, 4)
 
     def jacobian(self, joints: ArrayLike, *, frame: str = "base_link") -> Array:
         """Geometric Jacobian of `tool0`: (..., 6) [rad] -> (..., 6, 6), rows linear [m/rad] then angular."""
-        flat, shape = _flat_joints(joints)
-        return closed_form.jacobian_batch(flat, self._lengths, _side(frame)).reshape(*shape, 6, 6)
+        flat, shape = flat_joints(joints)
+        return closed_form.jacobian_batch(flat, self._lengths, side_of(frame)).reshape(*shape, 6, 6)
 
     def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0, *, frame: str = "base_link") -> Array:
         """All joint angles that reach a pose of `tool0`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
@@ -115,11 +114,8 @@ class UniversalRobot:
         reaches. A pose up to 1e-9 m beyond the reach has the solution of the stretched arm. The rotation must be
         orthonormal.
         """
-        poses = np.ascontiguousarray(pose, dtype=np.float64)
-        if poses.shape[-2:] != (4, 4):
-            raise InputError(f"a pose must have shape (..., 4, 4), got {poses.shape}")
-        flat, shape = poses.reshape(-1, 4, 4), poses.shape[:-2]
-        solutions = closed_form.inverse_batch(flat, self._lengths, float(free_joint_6_rad), _side(frame))
+        flat, shape = flat_poses(pose)
+        solutions = closed_form.inverse_batch(flat, self._lengths, float(free_joint_6_rad), side_of(frame))
         return solutions.reshape(*shape, 8, 6)
 
     def solve(self, pose: ArrayLike, near: ArrayLike, *, frame: str = "base_link") -> IkResult:
@@ -138,7 +134,9 @@ class UniversalRobot:
         if not np.abs(start).max() <= FARTHEST_START_RAD:  # NaN included
             why = f"the joint angles to start from are not within +-{FARTHEST_START_RAD:g} rad"
             return IkResult(False, np.full(6, np.nan), -1, np.nan, np.nan, why=why)
-        side = _side(frame)
+        return self._solved(target, start, side_of(frame))
+
+    def _solved(self, target: Matrix, start: Array, side: float) -> IkResult:
         branch, joints, gap, angle = closed_form.solve(target, start, self._lengths, self._limits, side)
         if branch < 0:
             base_from_tool0 = target * np.array([[side], [side], [1.0], [1.0]])
@@ -179,7 +177,8 @@ class UniversalRobot:
         return f"in this orientation the pose is {_millimetres(abs(gap))} mm {side}"
 
 
-def _side(frame: str) -> float:
+def side_of(frame: str) -> float:
+    """The factor of x and y of poses in a frame against `base`; raises UnknownNameError."""
     try:
         return _SIDES[frame]
     except KeyError:
@@ -190,11 +189,20 @@ def _millimetres(length_m: float) -> str:
     return f"{length_m * 1000:.3g}"
 
 
-def _flat_joints(joints: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+def flat_joints(joints: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    """Joints (..., 6) as (n, 6), and the shape before; raises InputError."""
     array = np.ascontiguousarray(joints, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != 6:
         raise InputError(f"joint angles must have shape (..., 6), got {array.shape}")
     return array.reshape(-1, 6), array.shape[:-1]
+
+
+def flat_poses(poses: ArrayLike) -> tuple[Matrix, tuple[int, ...]]:
+    """Poses (..., 4, 4) as (n, 4, 4), and the shape before; raises InputError."""
+    array = np.ascontiguousarray(poses, dtype=np.float64)
+    if array.shape[-2:] != (4, 4):
+        raise InputError(f"a pose must have shape (..., 4, 4), got {array.shape}")
+    return array.reshape(-1, 4, 4), array.shape[:-2]
 
 
 _ENDLESS_JOINT_6 = (*ONE_TURN[:5], inf)
@@ -212,13 +220,3 @@ for _robot in (
 ):
     if _robot.name not in ARMS:
         ROBOTS.add(_robot.name, _robot)
-
-
-def kinematics_of(cell: CellConfig) -> UniversalRobot:
-    """The kinematics of the arm of a cell."""
-    return ROBOTS[cell.robot.model]
-
-
-def base_from_tcp(joints: ArrayLike, cell: CellConfig) -> Matrix:
-    """Pose of the tool centre point of a cell's arm in `base_link`: joints (..., 6) [rad] -> (..., 4, 4)."""
-    return kinematics_of(cell).forward(joints) @ cell.tool0_from_tcp
