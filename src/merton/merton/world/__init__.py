@@ -8,6 +8,7 @@ __all__ = [
     "cell",
     "geometry",
     "joint_state",
+    "kinematic_calibration",
     "linkage",
     "motion",
     "nouns",

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from merton.config import load
 from merton.errors import InputError
-from merton.world.arms.arm import Arm, Lengths
+from merton.world.arms import Arm, Lengths
 from merton.world.geometry import Matrix, from_rpy, inverse, rotation_vector_of
 
 LINKS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
