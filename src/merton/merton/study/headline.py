@@ -141,6 +141,8 @@ def _points(share: float) -> str:
 
 def _first_threshold(found: Sequence[Threshold]) -> str:
     lowest = thresholds.lowest(found)
+    if not lowest and all(item.fails_undistorted for item in found):
+        return "no agent succeeds in 75\u00a0% of its undistorted trials, so no level brings it there: read the drops"
     if not lowest:
         return "success rises and falls with the level, so no level is the first of 75\u00a0%"
     first, *rivals = lowest
@@ -157,4 +159,4 @@ def _first_threshold(found: Sequence[Threshold]) -> str:
 def _place(item: Threshold) -> str:
     """Such as "servo under jpeg (level 2.4)"."""
     where = f"{printable(item.agent, 40)} under {printable(item.distortion, 40)}"
-    return f"{where} (level {thresholds.words(item.level)})"
+    return f"{where} (level {item.words})"

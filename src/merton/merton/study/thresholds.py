@@ -56,6 +56,16 @@ class Threshold:
     seen: tuple[tuple[float, int] | None, ...]
     rise: Rise | None = None
 
+    @property
+    def fails_undistorted(self) -> bool:
+        """Whether success is below `TARGET` without distortion already: then distortion does not bring it there."""
+        return self.level == -math.inf and self.undistorted is not None and self.undistorted < TARGET
+
+    @property
+    def words(self) -> str:
+        """The level as text, or why there is none."""
+        return f"none, undistorted below {percent(TARGET)}\u00a0%" if self.fails_undistorted else words(self.level)
+
 
 def is_staircase(facts: Mapping[str, Any]) -> bool:
     """Whether the levels of a run were found by staircase, by its run.json."""
@@ -141,10 +151,11 @@ def estimate(
 def lowest(found: Iterable[Threshold]) -> list[Threshold]:
     """The lowest threshold, and then those that cannot be told apart from it: their intervals overlap.
 
-    Curves that do not fall, of level NaN, have no part in it; empty if none falls.
+    Curves that do not fall, of level NaN, or begin below `TARGET` have no part in it; empty if all are such.
     """
     falling = sorted(
-        (item for item in found if not math.isnan(item.level)), key=lambda item: (item.level, item.interval[1])
+        (item for item in found if not (math.isnan(item.level) or item.fails_undistorted)),
+        key=lambda item: (item.level, item.interval[1]),
     )
     return [item for item in falling if item.interval[0] <= falling[0].interval[1]]
 
