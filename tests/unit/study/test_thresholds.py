@@ -185,13 +185,13 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     assert section.count('<svg viewBox="0 0 120 18" class="bar"') == 3
     assert found[0].words == "none, undistorted below 75\u00a0%", "it does nothing"
     assert "none, undistorted below 75" in section
+    records = [TrialRecord("e", item.agent, TestCase("pick", 0, "jpeg", 1), Outcome.SUCCESS) for item in found]
     assert headline(of_trials(records), {}, found[:1]).startswith(
         "No agent succeeds in 75\u00a0% of its undistorted tr"
     )
     assert found[0] not in thresholds.lowest(found)
     found[0] = replace(found[0], undistorted=1.0)
     assert found[0].words == "below 1"
-    records = [TrialRecord("e", item.agent, TestCase("pick", 0, "jpeg", 1), Outcome.SUCCESS) for item in found]
     says = "Success falls to 75\u00a0% first for hold under gaussian_blur"
     certain = [
         replace(found[0], interval=(-math.inf, -math.inf)),
