@@ -12,7 +12,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,8 @@ from merton.experiment.local import ports_of
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.runner import Runner
 
-PARTS = {
-    "reset": "reset",
-    "look": "pictures",
-    "carry_out": "physics",
-    "act": "policy",
-    "answer": "answers",
-}
+OF_WORLD = {"reset": "reset", "look": "pictures", "carry_out": "physics"}
+OF_PORTS = {"act": "policy", "answer": "answers"}
 """Methods of a world and of its ports, and the part of a trial that they are."""
 
 
@@ -37,11 +32,10 @@ class Stopwatch:
     def __init__(self) -> None:
         self.seconds, self.calls, self.rows = Counter[str](), Counter[str](), 0
 
-    def watch(self, owner: Any) -> None:
-        """Time the methods of `PARTS` that an object has."""
-        for method, part in PARTS.items():
-            if hasattr(owner, method):
-                setattr(owner, method, self._timed(getattr(owner, method), part))
+    def watch(self, owner: Any, parts: Mapping[str, str]) -> None:
+        """Time methods of an object, which are parts of a trial."""
+        for method, part in parts.items():
+            setattr(owner, method, self._timed(getattr(owner, method), part))
 
     def _timed(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
         def timed(*arguments: Any, **options: Any) -> Any:
@@ -68,8 +62,8 @@ def main() -> None:
     trials = [trial for trial in spec.trials() if trial.case.is_reference][: arguments.trials]
     runner.run(trials[0])
     watch = Stopwatch()
-    watch.watch(runner.ports.world)  # type: ignore[attr-defined]
-    watch.watch(runner.ports)
+    watch.watch(runner.ports.world, OF_WORLD)  # type: ignore[attr-defined]
+    watch.watch(runner.ports, OF_PORTS)
     began_s, successes = time.perf_counter(), 0
     for trial in trials:
         successes += runner.run(trial).record.success is True
